@@ -1,0 +1,1 @@
+"""Labels, the evaluation harness and the benchmarks."""

@@ -1,0 +1,1 @@
+"""A deterministic stand-in for the Messages API, for demos, tests and benchmarks."""

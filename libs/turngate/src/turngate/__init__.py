@@ -1,0 +1,1 @@
+"""Turngate on one machine, and the operator's command line."""

@@ -1,0 +1,1 @@
+"""Records people's decisions on held calls, after checking their token itself."""

@@ -1,0 +1,1 @@
+"""The HTTP interface, the event streams and the console."""
