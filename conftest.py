@@ -1,0 +1,54 @@
+"""Servers for every test. Where they come from is `turngate.testing`'s business."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from turngate import testing
+from turngate.testing import Cluster, Database, NatsAccess
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    with testing.directory() as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def session_data_dir() -> Iterator[Path]:
+    with testing.directory() as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def nats_server(session_data_dir: Path) -> Iterator[NatsAccess]:
+    """One server for the session. Tests that share it use tenants or runs of their own."""
+    with testing.nats_server(session_data_dir) as access:
+        yield access
+
+
+@pytest.fixture
+def fresh_nats(data_dir: Path) -> Iterator[NatsAccess]:
+    """A server of the test's own, empty but for the streams."""
+    with testing.nats_server(data_dir) as access:
+        yield access
+
+
+@pytest.fixture(scope="session")
+def cluster(session_data_dir: Path) -> Iterator[Cluster]:
+    with testing.postgres_cluster(session_data_dir) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def postgres(cluster: Cluster) -> Iterator[Database]:
+    """One migrated database for the session. Tests that share it use tenants of their own."""
+    with cluster.database() as database:
+        yield database
+
+
+@pytest.fixture
+def fresh_database(cluster: Cluster) -> Iterator[Database]:
+    """A migrated database of the test's own."""
+    with cluster.database() as database:
+        yield database

@@ -1,0 +1,47 @@
+"""Ports that a system chose once and keeps: services find NATS and Postgres where they were after a restart."""
+
+import json
+import random
+import socket
+from pathlib import Path
+
+from turngate.embedded.trouble import Trouble
+
+# Below what kernels hand to outgoing connections, so that nobody's client (least of all our own, reconnecting) sits on
+# a port while its server is away.
+CHOICE = range(20_000, 32_000)
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(avoid: frozenset[int] = frozenset()) -> int:
+    for _ in range(1000):
+        port = random.choice(CHOICE)  # noqa: S311 - a port is no secret
+        if port not in avoid and is_free(port):
+            return port
+    raise Trouble("No free port was found between 20000 and 32000 on 127.0.0.1. Nothing was started.")
+
+
+class Ports:
+    """The ports of one data directory, by name, in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+
+    def choose(self, name: str) -> int:
+        """The remembered port, or another where that is taken by now."""
+        port = self._known.get(name)
+        if port is None or not is_free(port):
+            port = free_port(avoid=frozenset(self._known.values()))
+            self._known[name] = port
+            self.file.write_text(json.dumps(self._known, indent=2) + "\n")
+        return port

@@ -1,0 +1,43 @@
+"""Runs the Alembic scripts of a package, whose `env.py` is handed a connection and the version table's schema."""
+
+import importlib.util
+from pathlib import Path
+
+from turngate.databases import KEEPS
+
+
+def migrate_all(owner_dsn: str) -> list[str]:
+    """Brings every schema up to date, as the owner. Returns the packages that were found."""
+    found = [keep for keep in KEEPS if directory_of(keep.migrations)]
+    for keep in found:
+        migrate(owner_dsn, keep.migrations, keep.schemas[0])
+    return [keep.migrations for keep in found]
+
+
+def migrate(owner_dsn: str, package: str, schema: str) -> None:
+    """Runs what is missing in one transaction. `env.py` finds `connection` and `schema` in `config.attributes`."""
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine, pool
+
+    directory = directory_of(package)
+    if directory is None:
+        raise LookupError(f"there is no package {package}")
+    config = Config()
+    config.set_main_option("script_location", str(directory).replace("%", "%%"))
+    url = owner_dsn.replace("postgresql://", "postgresql+psycopg://", 1)
+    engine = create_engine(url, poolclass=pool.NullPool)
+    with engine.begin() as connection:
+        config.attributes |= {"connection": connection, "schema": schema}
+        command.upgrade(config, "head")
+    engine.dispose()
+
+
+def directory_of(package: str) -> Path | None:
+    """Where the package lies, found without importing it (or its parent's dependencies)."""
+    parent, _, name = package.rpartition(".")
+    spec = importlib.util.find_spec(parent)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(place) / name / "env.py").exists():
+            return Path(place) / name
+    return None

@@ -1,0 +1,191 @@
+"""What tests are given: a nats-server with its streams and users, and migrated PostgreSQL databases."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+import uuid
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from turngate import databases, migrations
+from turngate.embedded.child import start, stop
+from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
+from turngate.embedded.passwords import Passwords
+from turngate.embedded.ports import free_port
+from turngate.embedded.postgres import Postgres
+
+TEMPLATE = "turngate_template"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class NatsAccess:
+    """A server with the streams of set-up. `user("policy")` is the name and the password of that service's user."""
+
+    url: str
+    passwords: dict[str, str]
+
+    def user(self, name: str) -> tuple[str, str]:
+        return name, self.passwords[name]
+
+
+@dataclass(frozen=True)
+class OneUser(NatsAccess):
+    """A server that was given, with one user for all."""
+
+    name: str = ""
+    password: str = ""
+
+    def user(self, name: str) -> tuple[str, str]:
+        return self.name, self.password
+
+
+@dataclass(frozen=True)
+class Database:
+    """A migrated database: the DSNs of the superuser, the owner, and the services' own roles."""
+
+    superuser: str
+    owner: str
+    runner: str
+    tools: str
+    gateway: str
+
+    def of(self, service: str) -> str:
+        return {"agent-runner": self.runner, "tools-shop": self.tools, "gateway": self.gateway}[service]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A PostgreSQL with a migrated template in it, and the passwords of our roles."""
+
+    superuser: str
+    passwords: Passwords
+
+    @contextmanager
+    def database(self) -> Iterator[Database]:
+        """A migrated database of the caller's own."""
+        name = f"turngate_{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self.superuser, autocommit=True) as connection:
+            databases.create_database(connection, name, TEMPLATE)
+        try:
+            roles = (databases.OWNER, *(keep.role for keep in databases.KEEPS))
+            yield Database(in_database(self.superuser, name), *(self.dsn(name, role) for role in roles))
+        finally:
+            with psycopg.connect(self.superuser, autocommit=True) as connection:
+                connection.execute(f"drop database if exists {name} with (force)".encode())
+
+    def dsn(self, database: str, role: str) -> str:
+        return in_database(self.superuser, database, role, self.passwords[role])
+
+    def make_template(self) -> None:
+        with psycopg.connect(self.superuser, autocommit=True) as connection:
+            databases.create_roles(connection, self.passwords.__getitem__)
+            connection.execute(f"drop database if exists {TEMPLATE} with (force)".encode())
+            databases.create_database(connection, TEMPLATE)
+        with psycopg.connect(in_database(self.superuser, TEMPLATE), autocommit=True) as connection:
+            databases.create_schemas(connection)
+        migrations.migrate_all(self.dsn(TEMPLATE, databases.OWNER))
+
+
+@contextmanager
+def directory() -> Iterator[Path]:
+    """One that the unprivileged account of an embedded PostgreSQL can reach (pytest's own are closed to it)."""
+    path = Path(tempfile.mkdtemp(prefix="turngate-test-"))
+    path.chmod(0o711)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def nats_server(directory: Path) -> Iterator[NatsAccess]:
+    """NATS_URL where set (its streams are removed and made anew), else the embedded server, else a container."""
+    if url := os.environ.get("NATS_URL"):
+        access: NatsAccess = OneUser(url, {}, os.environ.get("NATS_USER", ""), os.environ.get("NATS_PASSWORD", ""))
+        _in_thread(_remove_streams(access))
+        _create_streams(access)
+        yield access
+        return
+    passwords = Passwords(directory / "nats-passwords.json")
+    server = Nats(directory, passwords, durable=False)
+    child = server.child()
+    process = start(child)
+    try:
+        access = NatsAccess(server.url, {user: server.password(user) for user in (SETUP, READER, *SERVICES)})
+        _create_streams(access)
+        yield access
+    finally:
+        stop(child, process)
+
+
+@contextmanager
+def postgres_cluster(directory: Path) -> Iterator[Cluster]:
+    """POSTGRES_URL where set (a superuser's), else the embedded server, else a container."""
+    passwords = Passwords(directory / "postgres-passwords.json")
+    if url := os.environ.get("POSTGRES_URL"):
+        cluster = Cluster(url, passwords)
+        cluster.make_template()
+        yield cluster
+        return
+    server = Postgres(directory, free_port(), passwords["superuser"], durable=False)
+    server.prepare()
+    child = server.child()
+    process = start(child)
+    try:
+        cluster = Cluster(server.dsn(), passwords)
+        cluster.make_template()
+        yield cluster
+    finally:
+        stop(child, process)
+
+
+def in_database(dsn: str, database: str, user: str | None = None, password: str | None = None) -> str:
+    """The DSN as a URL, for another database and another role."""
+    parts = conninfo_to_dict(make_conninfo(dsn, dbname=database))
+    login = f"{user or parts.get('user')}:{password if user else parts.get('password', '')}"
+    return f"postgresql://{login}@{parts.get('host', '127.0.0.1')}:{parts.get('port', 5432)}/{database}"
+
+
+def _create_streams(access: NatsAccess) -> None:
+    try:
+        from contracts import setup
+    except ImportError:
+        return
+    _in_thread(setup.create_streams(access.url, *access.user(SETUP), replicas=1))
+
+
+async def _remove_streams(access: NatsAccess) -> None:
+    import nats
+
+    user, password = access.user(SETUP)
+    client = await nats.connect(access.url, user=user or None, password=password or None)
+    for stream in await client.jetstream().streams_info():
+        await client.jetstream().delete_stream(str(stream.config.name))
+    await client.close()
+
+
+def _in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Runs it on a loop of its own, whatever loop pytest keeps on this thread."""
+    outcome: list[T | BaseException] = []
+
+    def body() -> None:
+        try:
+            outcome.append(asyncio.run(work))
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
