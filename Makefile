@@ -39,7 +39,7 @@ bench: setup ## measure turns a second, overhead, CPU and bytes a turn
 check: setup ## format, lint, types, walls
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy $(addsuffix /src,$(PACKAGES))
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 format: setup ## rewrite the code in the house format

@@ -1,4 +1,6 @@
-"""Who hears what, and the streams that carry it: the one table that set-up, services and the broker's permissions read."""
+"""Who hears what, and over which streams: read by set-up, the services and the permissions of the broker."""
+
+from typing import Any
 
 AUTHORS = {
     "gateway": "desk",
@@ -34,4 +36,39 @@ ANSWERS: dict[str, tuple[str, ...]] = {
 ASKS: dict[str, tuple[str, ...]] = {
     "gateway": ("ask.approvals.decide", "ask.tools.quote"),
     "agent-runner": ("ask.tools.catalogue",),
+}
+
+HEARS_TIMERS = ("approvals", "agent-runner")
+HEARS_DEAD = ("agent-runner",)
+
+
+def permissions(service: str) -> dict[str, Any]:
+    """What a service's broker user may publish and subscribe: its own facts, its own messages, and no more."""
+    publish = [
+        f"run.*.*.{AUTHORS[service]}.>",
+        f"$JS.ACK.RUNS.{service}.>",
+        "$JS.API.DIRECT.GET.RUNS",
+        f"dead.{service}",
+        *ASKS.get(service, ()),
+    ]
+    subscribe = [f"_INBOX_{service}.>", *ANSWERS.get(service, ())]
+    if service in HEARS:
+        subscribe.append(f"deliver.{service}")
+    if service in HEARS_TIMERS:
+        publish += [f"timer.set.{service}.>", f"$JS.ACK.TIMERS.{service}.>"]
+        subscribe.append(f"deliver.timer.{service}")
+    if service in HEARS_DEAD:
+        publish.append(f"$JS.ACK.DEAD.{service}.>")
+        subscribe.append(f"deliver.dead.{service}")
+    if service == "agent-runner":
+        publish.append("live.>")
+    if service == "gateway":
+        subscribe += ["log.run.>", "live.>"]
+    return {"publish": publish, "subscribe": subscribe, "allow_responses": service in ANSWERS}
+
+
+READER = {
+    "publish": ["$JS.API.DIRECT.GET.RUNS", "$JS.API.STREAM.INFO.RUNS"],
+    "subscribe": ["_INBOX_reader.>", "log.run.>", "live.>"],
+    "allow_responses": False,
 }

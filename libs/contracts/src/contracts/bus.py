@@ -1,0 +1,267 @@
+"""The bus: the one place that knows how messages are taken, acknowledged, given back and given up."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import nats
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from contracts import events, subjects
+from contracts.errors import CorruptLog, Outage
+from contracts.events import Event
+from contracts.facts import Json
+from contracts.metrics import HANDLED, HANDLING, IN_FLIGHT
+from contracts.settings import ServiceSettings
+from contracts.stops import stop
+from contracts.subjects import RunKey
+from contracts.tracing import span
+
+logger = structlog.get_logger()
+
+Handler = Callable[[Event], Awaitable[object]]
+Answer = Callable[[Json], Awaitable[Json]]
+
+GIVE_UP_AFTER = 8  # deliveries
+IN_PROGRESS_EVERY = 1.5  # seconds; set-up gives consumers an ack_wait of 5
+TAKEN_AT_ONCE = 512
+
+
+class Bus:
+    """A service's connection: what it hears, asks, answers and says outside the log."""
+
+    def __init__(self, nc: Client, service: str, outages: tuple[type[Exception], ...] = ()) -> None:
+        self.nc = nc
+        self.service = service
+        self.on_error: list[Callable[[Exception], None]] = []
+        self._outages: tuple[type[Exception], ...] = (Outage, *outages)
+        self._in_flight: dict[str, tuple[Msg, float]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._subscriptions: list[Any] = []
+        self._room = asyncio.Semaphore(TAKEN_AT_ONCE)
+        self._ticker: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def connect(cls, settings: ServiceSettings, service: str, outages: tuple[type[Exception], ...] = ()) -> "Bus":
+        """A connection that reconnects for ever. `outages` are the exceptions that mean a dependency is away."""
+        nc = Client()
+        bus = cls(nc, service, outages)
+
+        async def failed(error: Exception) -> None:
+            for callback in bus.on_error:
+                callback(error)
+            logger.warning("broker", error=str(error))
+
+        await nc.connect(
+            settings.nats_url,
+            name=service,
+            user=settings.nats_user,
+            password=settings.nats_password.get_secret_value() if settings.nats_password else None,
+            inbox_prefix=f"_INBOX_{service}".encode(),
+            error_cb=failed,
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.2,  # type: ignore[arg-type]  # seconds; the client takes fractions
+            ping_interval=10,
+            pending_size=64 * 1024 * 1024,
+        )
+        return bus
+
+    @property
+    def connected(self) -> bool:
+        return self.nc.is_connected
+
+    # Hearing
+
+    async def hear(self, handler: Handler) -> None:
+        """Gives each fact of the service's durable consumer to `handler`, many at once, until it is dealt with."""
+
+        def decode(message: Msg) -> Event:
+            return events.read(message.subject, message.metadata.sequence.stream, message.data)
+
+        await self._take(f"deliver.{self.service}", decode, handler)
+
+    async def hear_timers(self, handler: Callable[[Json], Awaitable[object]]) -> None:
+        """Gives each timer of this service that falls due to `handler`, as the body that it was set with."""
+        await self._take(f"deliver.timer.{self.service}", lambda message: json.loads(message.data), handler)
+
+    async def hear_dead(self, handler: Callable[[Json], Awaitable[object]]) -> None:
+        """Gives each dead letter to `handler`: {"service", "subject", "sequence", "error", "event"}."""
+        await self._take(f"deliver.dead.{self.service}", lambda message: json.loads(message.data), handler)
+
+    async def _take(
+        self, subject: str, decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
+    ) -> None:
+        async def arrived(message: Msg) -> None:
+            await self._room.acquire()
+            task = asyncio.get_running_loop().create_task(self._deal_with(message, decode, handler))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+        self._subscriptions.append(
+            await self.nc.subscribe(subject, queue=self.service, cb=arrived, pending_msgs_limit=-1)
+        )
+        if self._ticker is None:
+            self._ticker = asyncio.create_task(self._keep_alive())
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _deal_with(
+        self, message: Msg, decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
+    ) -> None:
+        started = time.monotonic()
+        self._in_flight[message.reply] = (message, started)
+        IN_FLIGHT.inc()
+        kind = ".".join(message.subject.split(".")[-2:])
+        outcome = "error"
+        try:
+            heard = decode(message)
+            if isinstance(heard, Event):
+                structlog.contextvars.bind_contextvars(
+                    tenant=heard.key.tenant, run=heard.key.run, turn=getattr(heard.fact, "turn", None), fact=heard.kind
+                )
+            with span(f"{self.service} hears {kind}", heard if isinstance(heard, Event) else None):
+                await self._until_no_outage(handler, heard)
+            stop("before-ack")
+            await message.ack()
+            stop("after-ack")
+            outcome = "done"
+        except asyncio.CancelledError:
+            raise  # given to another worker once the broker notices
+        except Exception as error:
+            outcome = await self._give_back(message, error)
+        finally:
+            self._in_flight.pop(message.reply, None)
+            IN_FLIGHT.dec()
+            HANDLED.labels(kind, outcome).inc()
+            HANDLING.labels(kind).observe(time.monotonic() - started)
+
+    async def _until_no_outage(self, handler: Callable[[Any], Awaitable[object]], heard: Any) -> None:
+        """An outage is waited out with the message in hand: it is nobody's fault and counts for nothing."""
+        wait = 0.05
+        while True:
+            try:
+                await handler(heard)
+                return
+            except self._outages as error:
+                logger.warning("outage", error=repr(error), again_in=round(wait, 2))
+                await asyncio.sleep(wait * random.uniform(0.75, 1.25))  # noqa: S311 - spreads retries
+                wait = min(wait * 2, 2.0)
+
+    async def _give_back(self, message: Msg, error: Exception) -> str:
+        """A bug: again later, with a growing delay, and after enough tries into the dead letters."""
+        tries = message.metadata.num_delivered
+        logger.exception("handler failed", tries=tries, exc_info=error)
+        with suppress(nats.errors.Error, OSError):
+            if tries < GIVE_UP_AFTER and not isinstance(error, CorruptLog):
+                await message.nak(delay=min(0.2 * 2**tries, 30))
+                return "given back"
+            letter = {
+                "service": self.service,
+                "subject": message.subject,
+                "sequence": message.metadata.sequence.stream,
+                "error": f"{type(error).__name__}: {error}"[:2000],
+                "event": message.data.decode(errors="replace"),
+            }
+            await self.nc.request(f"dead.{self.service}", json.dumps(letter).encode(), timeout=5)
+            await message.term()
+            return "dead"
+        return "unacknowledged"
+
+    async def _keep_alive(self) -> None:
+        """Tells the broker that long work is still in hand, so that only a dead worker's message is heard elsewhere."""
+        while True:
+            await asyncio.sleep(0.5)
+            now = time.monotonic()
+            for token, (message, since) in list(self._in_flight.items()):
+                if now - since >= IN_PROGRESS_EVERY:
+                    with suppress(nats.errors.Error, OSError):
+                        await message.in_progress()
+                    if token in self._in_flight:
+                        self._in_flight[token] = (message, now)
+
+    # Asking and answering
+
+    async def answer(self, subject: str, handler: Answer) -> None:
+        """Answers requests, each in a task of its own. An exception becomes a 500 that names no internals."""
+
+        async def deal(message: Msg) -> None:
+            try:
+                body = await handler(json.loads(message.data))
+            except self._outages:
+                body = {
+                    "status": 503,
+                    "title": "Not now",
+                    "detail": "A dependency is away. Nothing was done; try again.",
+                }
+            except Exception:
+                logger.exception("request failed", subject=subject)
+                body = {"status": 500, "title": "Our fault", "detail": "Nothing was done. The log file has the cause."}
+            with suppress(nats.errors.Error, OSError):
+                await message.respond(json.dumps(body).encode())
+
+        async def arrived(message: Msg) -> None:
+            task = asyncio.get_running_loop().create_task(deal(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        self._subscriptions.append(await self.nc.subscribe(subject, queue=self.service, cb=arrived))
+
+    async def ask(self, subject: str, body: Json, timeout: float = 10.0) -> Json:
+        """Another service's answer. Raises Outage if nobody gives one in `timeout` seconds."""
+        try:
+            reply = await self.nc.request(subject, json.dumps(body).encode(), timeout=timeout)
+        except (nats.errors.Error, OSError) as error:
+            raise Outage(f"Nobody answered {subject}: {error!r}") from error
+        answer: Json = json.loads(reply.data)
+        return answer
+
+    # Saying outside the log
+
+    async def live(self, key: RunKey, body: Json) -> None:
+        """Text of a running model call: heard by whoever listens now, and forgotten."""
+        await self.nc.publish(subjects.live(key), json.dumps(body).encode())
+
+    async def hear_live(self, handler: Callable[[RunKey, Json], Awaitable[object]]) -> None:
+        async def arrived(message: Msg) -> None:
+            _, tenant, run = message.subject.split(".")
+            await handler(RunKey(tenant, run), json.loads(message.data))
+
+        self._subscriptions.append(await self.nc.subscribe("live.>", cb=arrived))
+
+    async def set_timer(self, name: str, at: datetime, body: Json) -> None:
+        """Has `body` delivered to this service's `hear_timers` at a time. The same name set again replaces it."""
+        headers = {
+            "Nats-Schedule": f"@at {at.isoformat().replace('+00:00', 'Z')}",
+            "Nats-Schedule-Target": f"timer.due.{self.service}.{name}",
+        }
+        try:
+            reply = await self.nc.request(
+                f"timer.set.{self.service}.{name}", json.dumps(body).encode(), headers=headers, timeout=5
+            )
+        except (nats.errors.Error, OSError) as error:
+            raise Outage(f"The timer {name} was not set: {error!r}") from error
+        if "error" in (answer := json.loads(reply.data)):
+            raise RuntimeError(f"The timer {name} was not set: {answer['error']}")
+
+    async def close(self, grace: float = 3.0) -> None:
+        """Stops taking, gives what is in hand a moment, then goes; what is left is heard by another worker."""
+        for subscription in self._subscriptions:
+            with suppress(Exception):
+                await subscription.unsubscribe()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+        for task in [*self._tasks, *([self._ticker] if self._ticker else [])]:
+            task.cancel()
+        with suppress(Exception):
+            await self.nc.close()

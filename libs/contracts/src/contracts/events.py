@@ -1,0 +1,175 @@
+"""An event of the log: a fact in its CloudEvents envelope, sealed to the one before it."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from contracts.canonical import canonical
+from contracts.errors import CorruptLog
+from contracts.facts import CATALOGUE, Fact, Json
+from contracts.subjects import RunKey, parse
+
+TRAIL_LENGTH = 32
+SOURCES = {
+    "desk": "/turngate/gateway",
+    "agent": "/turngate/agent-runner",
+    "tools": "/turngate/tools-shop",
+    "policy": "/turngate/policy",
+    "approvals": "/turngate/approvals",
+}
+_NAMESPACE = uuid.UUID("5a6cdd30-1a66-53a8-9f60-6a1f0c5b8a5e")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A fact that someone wants to say: what led to it, and the key that tells it from others of the same cause."""
+
+    fact: Fact
+    cause: "Event | None"
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One earlier event of the run, as a trail names it."""
+
+    sequence: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What the log holds. `sequence` is the stream's, 0 until it is accepted; `payload` are the bytes as published.
+
+    `fact` is None where this reader does not know the kind: newer writers may say more than older readers understand.
+    """
+
+    id: str
+    key: RunKey
+    kind: str
+    fact: Fact | None
+    ordinal: int
+    cause: str | None
+    time: datetime
+    trail: tuple[Link, ...]
+    chain: str
+    traceparent: str | None
+    sequence: int = 0
+    payload: bytes = field(default=b"", repr=False, compare=False)
+
+    @property
+    def author(self) -> str:
+        return self.kind.split(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.kind.split(".")[1]
+
+    @property
+    def terminal(self) -> bool:
+        return self.fact is not None and self.fact.terminal
+
+    def document(self) -> Json:
+        """The CloudEvent as published, parsed."""
+        document: Json = json.loads(self.payload)
+        return document
+
+    def follows(self, chain: str) -> bool:
+        """Whether the seal is right, given the chain of the event before ('' for the first)."""
+        cut = self.payload.replace(b'"chain":"' + self.chain.encode() + b'",', b"", 1)
+        if self.chain == _seal(chain, cut):
+            return True
+        document = self.document()
+        document.pop("chain", None)
+        return self.chain == _seal(chain, canonical(document))
+
+
+def event_id(key: RunKey, cause: str | None, kind: str, discriminator: str) -> str:
+    """UUIDv5 of what makes an event that event, so that a repeated attempt bears the same id."""
+    author, name = kind.split(".")
+    return str(uuid.uuid5(_NAMESPACE, "\x1f".join((key.tenant, key.run, cause or "", author, name, discriminator))))
+
+
+def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, traceparent: str | None = None) -> Event:
+    """The event that says `draft` behind `before`, its payload in canonical form so that the seal is checked as it is."""
+    fact = draft.fact
+    trail = (*before.trail, Link(before.sequence, before.kind))[-TRAIL_LENGTH:] if before else ()
+    cause = draft.cause.id if draft.cause else None
+    document: Json = {
+        "specversion": "1.0",
+        "id": event_id(key, cause, fact.kind, draft.key),
+        "source": SOURCES[fact.author],
+        "type": f"turngate.{fact.kind}.v1",
+        "subject": key.run,
+        "time": time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "data": fact.model_dump(mode="json"),
+        "tenant": key.tenant,
+        "ordinal": before.ordinal + 1 if before else 0,
+        "trail": " ".join(f"{link.sequence}:{link.kind}" for link in trail),
+    }
+    if cause:
+        document["cause"] = cause
+    if traceparent:
+        document["traceparent"] = traceparent
+    chain = _seal(before.chain if before else "", canonical(document))
+    document["chain"] = chain
+    return Event(
+        id=document["id"],
+        key=key,
+        kind=fact.kind,
+        fact=fact,
+        ordinal=document["ordinal"],
+        cause=cause,
+        time=time,
+        trail=trail,
+        chain=chain,
+        traceparent=traceparent,
+        payload=canonical(document),
+    )
+
+
+def read(subject: str, sequence: int, payload: bytes) -> Event:
+    """The event that the stream holds under `subject`. What the body says of itself must agree with the subject."""
+    key, kind = parse(subject)
+    try:
+        document = json.loads(payload)
+        event = from_document(document, sequence, payload)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptLog(f"Event {sequence} of {subject} cannot be read: {error}") from error
+    if event.key != key or event.kind != kind:
+        raise CorruptLog(f"Event {sequence} says that it is {event.kind} of {event.key}; its subject is {subject}.")
+    return event
+
+
+def from_document(document: Json, sequence: int = 0, payload: bytes | None = None) -> Event:
+    """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given."""
+    prefix, author, name, version = document["type"].split(".")
+    if prefix != "turngate" or version != "v1":
+        raise ValueError(f"type {document['type']!r} is not one of ours")
+    kind = f"{author}.{name}"
+    known = CATALOGUE.get(kind)
+    return Event(
+        id=document["id"],
+        key=RunKey(document["tenant"], document["subject"]),
+        kind=kind,
+        fact=known.model_validate(document["data"], extra="ignore") if known else None,
+        ordinal=document["ordinal"],
+        cause=document.get("cause"),
+        time=datetime.fromisoformat(document["time"]),
+        trail=_read_trail(document["trail"]),
+        chain=document["chain"],
+        traceparent=document.get("traceparent"),
+        sequence=sequence,
+        payload=canonical(document) if payload is None else payload,
+    )
+
+
+def _read_trail(text: str) -> tuple[Link, ...]:
+    return tuple(Link(int(s), k) for s, k in (entry.split(":") for entry in text.split())) if text else ()
+
+
+def _seal(previous: str, body: bytes) -> str:
+    return hashlib.sha256(previous.encode() + body).hexdigest()

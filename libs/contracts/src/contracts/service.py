@@ -1,0 +1,56 @@
+"""The main of every service: logs, health, the connection, a clean end."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import TypeVar
+
+import structlog
+
+from contracts import health, logs, stops, tracing
+from contracts.bus import Bus
+from contracts.log import EVERYTHING, JetStreamLog
+from contracts.settings import ServiceSettings
+
+logger = structlog.get_logger()
+S = TypeVar("S", bound=ServiceSettings)
+Start = Callable[[Bus, JetStreamLog, S, AsyncExitStack], Awaitable[None]]
+
+
+def run(
+    name: str,
+    settings: S,
+    start: Start[S],
+    *,
+    reads: Iterable[str] = EVERYTHING,
+    outages: tuple[type[Exception], ...] = (),
+) -> None:
+    """Runs a service until SIGTERM or SIGINT. `reads` are the kinds that its folds need, `outages` the exceptions that
+    mean that something it depends on is away."""
+    logs.configure(name, settings.log_level)
+    stops.arm(settings.stops_dir, name)
+    tracing.configure(name, settings.otlp_endpoint)
+    asyncio.run(_run(name, settings, start, reads, outages))
+
+
+async def _run(
+    name: str, settings: S, start: Start[S], reads: Iterable[str], outages: tuple[type[Exception], ...]
+) -> None:
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with AsyncExitStack() as stack:
+        bus = await Bus.connect(settings, name, outages)
+        stack.push_async_callback(bus.close)
+        log = JetStreamLog(bus.nc, reads)
+        bus.on_error.append(log.on_error)
+        started = False
+        if settings.health_port is not None:
+            server = health.serve(settings.health_port, lambda: started and bus.connected)
+            stack.callback(server.shutdown)
+        await start(bus, log, settings, stack)
+        started = True
+        logger.info("ready")
+        await ended.wait()
+        logger.info("stopping")

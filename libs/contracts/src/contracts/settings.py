@@ -1,0 +1,30 @@
+"""What every service must be told, from the environment. Built only in `__main__`."""
+
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contracts.identity import Issuer
+
+
+class ServiceSettings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="TURNGATE_", extra="ignore")
+
+    nats_url: str = "nats://127.0.0.1:4222"
+    nats_user: str | None = None
+    nats_password: SecretStr | None = None
+    health_port: int | None = None
+    tenants_dir: Path = Path("deploy/tenants")
+    stops_dir: str | None = None
+    otlp_endpoint: str | None = None
+    log_level: str = "info"
+
+
+class DatabaseSettings(ServiceSettings):
+    postgres_dsn: SecretStr
+
+
+class IdentitySettings(ServiceSettings):
+    issuers: list[Issuer]
+    audience: str = "turngate"

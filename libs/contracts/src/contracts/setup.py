@@ -1,0 +1,87 @@
+"""Creates the streams and each service's consumers: the only code that may, run once by set-up."""
+
+import json
+from typing import Any
+
+from nats.aio.client import Client
+
+from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
+from contracts.topology import HEARS, HEARS_DEAD, HEARS_TIMERS
+
+_NANOSECONDS = 1_000_000_000
+
+
+async def create_streams(url: str, user: str | None, password: str | None, replicas: int = 1) -> None:
+    """Creates or updates every stream and consumer. Safe to run again."""
+    nc = Client()
+    await nc.connect(url, user=user, password=password, name="set-up", allow_reconnect=False, connect_timeout=30)
+    try:
+        for stream in _streams(replicas):
+            await _ensure(nc, f"STREAM.{{}}.{stream['name']}", stream)
+        for stream_name, consumer in _consumers():
+            await _api(
+                nc,
+                f"CONSUMER.CREATE.{stream_name}.{consumer['durable_name']}",
+                {"stream_name": stream_name, "config": consumer, "action": ""},
+            )
+    finally:
+        await nc.close()
+
+
+def _streams(replicas: int) -> list[dict[str, Any]]:
+    common = {"storage": "file", "num_replicas": replicas, "discard": "new", "allow_direct": True}
+    kept = {**common, "retention": "limits", "deny_delete": True, "deny_purge": True}
+    return [
+        {**kept, "name": RUNS, "subjects": ["run.>"], "republish": {"src": "run.>", "dest": "log.run.>"}},
+        {**kept, "name": TENANTS, "subjects": ["tenant.>"]},
+        {**common, "name": DEAD, "subjects": ["dead.>"], "retention": "limits"},
+        {**common, "name": TIMERS, "subjects": ["timer.>"], "retention": "limits", "allow_msg_schedules": True,
+         "max_msgs_per_subject": 1, "discard": "old", "allow_rollup_hdrs": True},
+    ]  # fmt: skip
+
+
+def _consumers() -> list[tuple[str, dict[str, Any]]]:
+    def consumer(service: str, deliver: str, filters: list[str]) -> dict[str, Any]:
+        return {
+            "durable_name": service,
+            "deliver_subject": deliver,
+            "deliver_group": service,
+            "deliver_policy": "all",
+            "ack_policy": "explicit",
+            "ack_wait": 5 * _NANOSECONDS,
+            "max_deliver": -1,
+            "max_ack_pending": 20_000,
+            "filter_subjects": filters,
+        }
+
+    return [
+        *(
+            (RUNS, consumer(service, f"deliver.{service}", [f"run.*.*.{kind}" for kind in kinds]))
+            for service, kinds in HEARS.items()
+        ),
+        *((TIMERS, consumer(s, f"deliver.timer.{s}", [f"timer.due.{s}.>"])) for s in HEARS_TIMERS),
+        *((DEAD, consumer(s, f"deliver.dead.{s}", ["dead.>"])) for s in HEARS_DEAD),
+    ]
+
+
+async def _ensure(nc: Client, subject: str, config: dict[str, Any]) -> None:
+    """Creates a stream, or brings a standing one to this configuration."""
+    answer = await _call(nc, subject.format("CREATE"), config)
+    if answer.get("error", {}).get("err_code") == 10058:  # name in use with another configuration
+        answer = await _call(nc, subject.format("UPDATE"), config)
+    _raise_on_error(subject, answer)
+
+
+async def _api(nc: Client, subject: str, body: dict[str, Any]) -> None:
+    _raise_on_error(subject, await _call(nc, subject, body))
+
+
+async def _call(nc: Client, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+    reply = await nc.request(f"$JS.API.{subject}", json.dumps(body).encode(), timeout=30)
+    answer: dict[str, Any] = json.loads(reply.data)
+    return answer
+
+
+def _raise_on_error(subject: str, answer: dict[str, Any]) -> None:
+    if "error" in answer:
+        raise RuntimeError(f"{subject}: {answer['error'].get('description', answer['error'])}")

@@ -1,0 +1,54 @@
+"""Subjects of the log: `run.<tenant>.<run>.<author>.<fact>`, built and read in one place."""
+
+import re
+from dataclasses import dataclass
+
+RUNS = "RUNS"
+TIMERS = "TIMERS"
+DEAD = "DEAD"
+TENANTS = "TENANTS"
+TOKEN = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
+
+
+class BadToken(ValueError):
+    """A tenant, ticket or run that cannot be part of a subject."""
+
+
+def token(value: str) -> str:
+    """The value, if it may stand in a subject: 1 to 64 letters, digits, `_` and `-`. Else BadToken."""
+    if not TOKEN.match(value):
+        raise BadToken(f"{value[:80]!r} is not a name: use 1 to 64 letters, digits, _ or -.")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """Which run: its tenant and its id."""
+
+    tenant: str
+    run: str
+
+    def __post_init__(self) -> None:
+        token(self.tenant)
+        token(self.run)
+
+    @property
+    def every(self) -> str:
+        """The filter that covers all of the run's facts; also what an append's expected sequence is counted over."""
+        return f"run.{self.tenant}.{self.run}.>"
+
+    def subject(self, kind: str) -> str:
+        return f"run.{self.tenant}.{self.run}.{kind}"
+
+
+def parse(subject: str) -> tuple[RunKey, str]:
+    """The run and the kind (`author.fact`) that a fact's subject names."""
+    head, tenant, run, author, name = subject.split(".")
+    if head != "run":
+        raise BadToken(f"{subject!r} is not the subject of a run's fact.")
+    return RunKey(tenant, run), f"{author}.{name}"
+
+
+def live(key: RunKey) -> str:
+    """Where the text of a running model call streams."""
+    return f"live.{key.tenant}.{key.run}"
