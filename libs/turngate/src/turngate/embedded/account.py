@@ -65,7 +65,7 @@ def home_for(account: Account | None, wanted: Path, note: Path) -> Path:
 
 
 def reachable_copy(account: Account | None, package: Path, home: Path) -> Path:
-    """The package's directory, or a copy (with its shared libraries) beside `home` where the account cannot reach it."""
+    """The package's directory, or a copy (with its shared libraries) beside `home` where it is out of reach."""
     if account is None or account.reaches(package / "bin"):
         return package
     carrier = package.parent

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from contracts import topology
+
 from turngate.embedded.binaries import nats_server
 from turngate.embedded.child import Child
 from turngate.embedded.passwords import Passwords, write_private
 
-SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
+SERVICES = tuple(topology.AUTHORS)
 SETUP, READER = "setup", "reader"
-READER_MAY: dict[str, Any] = {
-    "publish": ["$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.RUNS.>", "$JS.API.STREAM.INFO.RUNS"],
-    "subscribe": ["log.run.>", "_INBOX_reader.>"],
-}
 
 
 class Nats:
@@ -73,8 +71,8 @@ class Nats:
     def _who_may_what(self) -> Mapping[str, dict[str, Any] | None]:
         return {
             SETUP: None,
-            READER: READER_MAY,
-            **{service: permissions(service) for service in SERVICES},
+            READER: topology.READER,
+            **{service: topology.permissions(service) for service in SERVICES},
         }
 
     def _user(self, name: str, may: dict[str, Any] | None) -> dict[str, Any]:
@@ -92,11 +90,3 @@ class Nats:
             with contextlib.suppress(ValueError, KeyError, IndexError):
                 return int(json.loads(file.read_text())["nats"][0].rsplit(":", 1)[1])
         return None
-
-
-def permissions(service: str) -> dict[str, Any] | None:
-    """What the service's user may say and hear. None: everything, while the table of permissions is not there yet."""
-    from contracts import topology
-
-    table = getattr(topology, "permissions", None)
-    return table(service) if table else None
