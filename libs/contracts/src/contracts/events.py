@@ -93,7 +93,7 @@ def event_id(key: RunKey, cause: str | None, kind: str, discriminator: str) -> s
 
 
 def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, traceparent: str | None = None) -> Event:
-    """The event that says `draft` behind `before`, its payload in canonical form so that the seal is checked as it is."""
+    """The event that says `draft` behind `before`. Its payload is canonical, so that the seal is checked as it is."""
     fact = draft.fact
     trail = (*before.trail, Link(before.sequence, before.kind))[-TRAIL_LENGTH:] if before else ()
     cause = draft.cause.id if draft.cause else None

@@ -192,7 +192,6 @@ class JetStreamLog:
         if "error" in answer:
             if answer["error"].get("err_code") in CONFLICT_CODES:
                 CONFLICTS.labels(event.kind).inc()
-                self._memory.pop(event.key, None)
                 raise Conflict(f"{event.key.run} has grown since it was read.")
             raise Outage(f"The log did not take {event.kind} of {event.key.run}: {answer['error'].get('description')}")
         if answer.get("duplicate"):

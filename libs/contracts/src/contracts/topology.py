@@ -39,7 +39,7 @@ ASKS: dict[str, tuple[str, ...]] = {
 }
 
 HEARS_TIMERS = ("approvals", "agent-runner")
-HEARS_DEAD = ("agent-runner",)
+HEARS_DEAD = ("agent-runner", "gateway")
 
 
 def permissions(service: str) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""The published contract of the log: an AsyncAPI 3.0 document, made from the facts themselves."""
+
+from typing import Any
+
+from contracts.examples import EXAMPLES
+from contracts.facts import CATALOGUE, Json
+from contracts.topology import AUTHORS
+
+VERSION = "1.0.0"
+
+_ENVELOPE: dict[str, Any] = {
+    "specversion": {"type": "string", "const": "1.0"},
+    "id": {"type": "string", "format": "uuid"},
+    "source": {"type": "string"},
+    "type": {"type": "string"},
+    "subject": {"type": "string", "description": "The run."},
+    "time": {"type": "string", "format": "date-time"},
+    "datacontenttype": {"type": "string", "const": "application/json"},
+    "tenant": {"type": "string"},
+    "ordinal": {"type": "integer", "minimum": 0, "description": "Position in the run."},
+    "cause": {"type": "string", "description": "Id of the event that led to this one."},
+    "trail": {"type": "string", "description": "`sequence:kind` of the up to 32 events of the run before this one."},
+    "chain": {"type": "string", "description": "SHA-256 over the previous event's chain and this event without it."},
+    "traceparent": {"type": "string"},
+}
+_OPTIONAL = ("cause", "traceparent")
+
+
+def document() -> Json:
+    """The AsyncAPI document: one channel a fact, received by whoever may read `log.run.<tenant>.>`."""
+    services = {author: service for service, author in AUTHORS.items()}
+    channels: Json = {}
+    operations: Json = {}
+    messages: Json = {}
+    for kind, fact in sorted(CATALOGUE.items()):
+        name = kind.replace(".", "_").replace("-", "_")
+        channels[name] = {
+            "address": f"log.run.{{tenant}}.{{run}}.{kind}",
+            "parameters": {"tenant": {"description": "The tenant."}, "run": {"description": "`<ticket>-<n>`."}},
+            "messages": {name: {"$ref": f"#/components/messages/{name}"}},
+        }
+        operations[name] = {"action": "send", "channel": {"$ref": f"#/channels/{name}"}}
+        messages[name] = {
+            "name": kind,
+            "title": fact.__name__,
+            "summary": f"Said by {services[fact.author]}.",
+            "contentType": "application/cloudevents+json",
+            "payload": {
+                "type": "object",
+                "required": ["data", *(key for key in _ENVELOPE if key not in _OPTIONAL)],
+                "properties": {
+                    **_ENVELOPE,
+                    "type": {"type": "string", "const": f"turngate.{kind}.v1"},
+                    "data": fact.model_json_schema(
+                        ref_template=f"#/components/messages/{name}/payload/$defs/{{model}}"
+                    ),
+                },
+            },
+            "examples": [{"name": kind, "payload": {"data": EXAMPLES[kind].model_dump(mode="json")}}],
+        }
+        schema = messages[name]["payload"]
+        schema["$defs"] = schema["properties"]["data"].pop("$defs", {})
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Turngate's facts",
+            "version": VERSION,
+            "description": "Every accepted fact of every run, once, in the order of the log.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/cloudevents+json",
+        "channels": channels,
+        "operations": operations,
+        "components": {"messages": messages},
+    }

@@ -1,0 +1,42 @@
+"""The log in memory, for simulations and for tests of what reads it: the same rules of appending, no broker."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from contracts import events
+from contracts.errors import Conflict
+from contracts.events import Draft, Event
+from contracts.history import History
+from contracts.subjects import RunKey
+from contracts.tracing import traceparent_behind
+
+
+class MemoryLog:
+    """A `Log` that one process keeps to itself. `accepted` holds every event in the order of the stream."""
+
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.accepted: list[Event] = []
+        self._runs: dict[RunKey, tuple[Event, ...]] = {}
+        self._clock = clock
+
+    async def read(self, key: RunKey, at: Event | None = None) -> History:
+        return self.history(key)
+
+    async def append(self, history: History, draft: Draft) -> Event:
+        return self.say(history, draft)
+
+    def history(self, key: RunKey) -> History:
+        run = self._runs.get(key, ())
+        return History(key, run, run[-1] if run else None)
+
+    def say(self, history: History, draft: Draft) -> Event:
+        """`append`, for callers that are not asynchronous."""
+        run = self._runs.get(history.key, ())
+        if (history.head.ordinal if history.head else -1) != len(run) - 1:
+            raise Conflict(f"{history.key.run} has grown since it was read.")
+        event = events.write(history.key, draft, history.head, self._clock(), traceparent_behind(draft.cause))
+        event = replace(event, sequence=len(self.accepted) + 1)
+        self.accepted.append(event)
+        self._runs[history.key] = (*run, event)
+        return event

@@ -1,0 +1,271 @@
+"""The rules that hold for every run, checked over any log: what is wrong, where, and by which rule."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from contracts.events import Event
+from contracts.facts import (
+    AnswerUnfinished,
+    CallDecided,
+    Hold,
+    ReplyGiven,
+    RunEnded,
+    RunStarted,
+    TurnExecuted,
+    TurnForwarded,
+    TurnHeld,
+    TurnProposed,
+    TurnQuoted,
+    TurnRefused,
+)
+from contracts.identity import RANKS
+from contracts.subjects import RunKey
+
+# What may still be said of a run that has ended: an effect that had happened, and what nobody acts on any more.
+AFTER_THE_END = frozenset(
+    {"tools.turn-executed", "tools.outcome-settled", "approvals.decision-refused", "approvals.hold-expired"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule: `rule` is its number in the catalogue of facts, `ordinal` the event where it shows."""
+
+    key: RunKey
+    ordinal: int
+    rule: int
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.key.tenant}/{self.key.run} event {self.ordinal}: rule {self.rule}: {self.says}"
+
+
+def verify(events: Iterable[Event]) -> list[Violation]:
+    """Every rule broken in these events, which may be of many runs and need only be in order within each."""
+    runs: dict[RunKey, list[Event]] = {}
+    for event in events:
+        runs.setdefault(event.key, []).append(event)
+    return [violation for run in runs.values() for violation in verify_run(run)]
+
+
+def verify_run(events: list[Event]) -> list[Violation]:
+    """Every rule broken in one run's events, in the order in which the log is said to hold them."""
+    line = list(_line(events))
+    # Behind a break in the line nothing can be concluded: what follows would be blamed for what is missing.
+    return line or _Run(events[0].key).judge(events)
+
+
+def _line(events: list[Event]) -> Iterator[Violation]:
+    """Rule 1: the line is unbroken, in order and sealed; causes are earlier; nothing is said twice."""
+    before: Event | None = None
+    seen: dict[str, int] = {}
+    sequences: dict[int, int] = {}
+    for event in events:
+
+        def wrong(says: str, at: Event = event) -> Violation:
+            return Violation(at.key, at.ordinal, 1, says)
+
+        expected = before.ordinal + 1 if before else 0
+        if event.ordinal != expected:
+            yield wrong(f"event {expected} was expected here: one is missing, doubled or out of order.")
+            return
+        if not event.follows(before.chain if before else ""):
+            yield wrong("its seal does not fit: this event or the one before it was changed.")
+            return
+        if event.cause is not None and event.cause not in seen:
+            yield wrong("its cause is not an earlier event of this run.")
+        if event.id in seen:
+            yield wrong(f"it repeats event {seen[event.id]}.")
+        if before and before.sequence and event.sequence and event.sequence <= before.sequence:
+            yield wrong("its sequence does not rise.")
+        for ordinal, link in enumerate(event.trail, event.ordinal - len(event.trail)):
+            if link.kind != events[ordinal].kind or sequences.setdefault(ordinal, link.sequence) != link.sequence:
+                yield wrong(f"its trail misnames event {ordinal}.")
+        seen[event.id] = event.ordinal
+        before = event
+
+
+@dataclass
+class _Turn:
+    """How far one turn has come."""
+
+    proposed: TurnProposed
+    quotes: dict[int, TurnQuoted] = field(default_factory=dict)
+    forwards: dict[int, TurnForwarded] = field(default_factory=dict)
+    holds: dict[int, TurnHeld] = field(default_factory=dict)
+    approvals: list[tuple[datetime, CallDecided]] = field(default_factory=list)
+    # What may come next: a quote, a judgement of the latest quote, decisions, an execution; or nothing more.
+    waits_for: str = "quote"
+
+
+class _Run:
+    """The rules 2 to 6, event by event."""
+
+    def __init__(self, key: RunKey) -> None:
+        self._key = key
+        self._found: list[Violation] = []
+        self._started: RunStarted | None = None
+        self._ended = False
+        self._steps = 0
+        self._cost = 0
+        self._turns: dict[int, _Turn] = {}
+        self._event: Event
+
+    def judge(self, events: list[Event]) -> list[Violation]:
+        rules: dict[type, Callable[..., None]] = {
+            TurnProposed: self._proposed,
+            ReplyGiven: self._answered,
+            AnswerUnfinished: self._answered,
+            TurnQuoted: self._quoted,
+            TurnForwarded: self._forwarded,
+            TurnHeld: self._held,
+            TurnRefused: self._refused,
+            CallDecided: self._decided,
+            TurnExecuted: self._executed,
+            RunEnded: self._agent_ended,
+        }
+        for event in events:
+            self._event = event
+            if event.ordinal == 0:
+                if not isinstance(event.fact, RunStarted):
+                    self._wrong(2, f"a run begins with desk.run-started, not {event.kind}.")
+                    return self._found
+                self._started = event.fact
+                continue
+            if isinstance(event.fact, RunStarted):
+                self._wrong(2, "the run starts a second time.")
+            if self._ended and event.kind not in AFTER_THE_END:
+                self._wrong(2, f"{event.kind} after the run had ended.")
+            if (rule := rules.get(type(event.fact))) is not None:
+                rule(event.fact)
+            self._ended = self._ended or event.terminal
+        return self._found
+
+    def _wrong(self, rule: int, says: str) -> None:
+        self._found.append(Violation(self._key, self._event.ordinal, rule, says))
+
+    # Rule 6, and 4: nothing is asked of the model while a call has no result
+
+    def _answered(self, answer: TurnProposed | ReplyGiven | AnswerUnfinished) -> None:
+        self._steps += 1
+        self._cost += answer.cost_micro_usd
+        assert self._started is not None  # noqa: S101 - event 0 was checked
+        if self._steps > self._started.limits.max_steps:
+            self._wrong(6, f"step {self._steps} of at most {self._started.limits.max_steps}.")
+        if self._cost > self._started.limits.max_cost_micro_usd:
+            self._wrong(6, f"{self._cost} micro-USD of at most {self._started.limits.max_cost_micro_usd}.")
+        for number, turn in self._turns.items():
+            if turn.waits_for != "nothing":
+                self._wrong(4, f"the model was asked again while turn {number} still waits for its {turn.waits_for}.")
+
+    def _agent_ended(self, end: RunEnded) -> None:
+        if end.steps < self._steps:
+            self._wrong(6, f"the run's end counts {end.steps} steps, the log {self._steps}.")
+
+    # Rule 3: the life of a turn
+
+    def _proposed(self, proposed: TurnProposed) -> None:
+        self._answered(proposed)
+        if proposed.turn != len(self._turns) + 1:
+            self._wrong(3, f"turn {proposed.turn} is proposed where turn {len(self._turns) + 1} is due.")
+        self._turns[proposed.turn] = _Turn(proposed)
+
+    def _turn(
+        self, fact: TurnQuoted | TurnForwarded | TurnHeld | TurnRefused | TurnExecuted, *due: str
+    ) -> _Turn | None:
+        turn = self._turns.get(fact.turn)
+        if turn is None:
+            self._wrong(3, f"turn {fact.turn} was never proposed.")
+        elif turn.waits_for not in due and not (self._ended and isinstance(fact, TurnExecuted)):
+            self._wrong(3, f"{self._event.kind} comes while turn {fact.turn} waits for its {turn.waits_for}.")
+        return turn
+
+    def _quoted(self, quoted: TurnQuoted) -> None:
+        # Quoted anew: the forwarded turn met a changed world, or a held call was edited.
+        if (turn := self._turn(quoted, "quote", "execution", "decisions")) is None:
+            return
+        if quoted.attempt != len(turn.quotes) + 1:
+            self._wrong(3, f"attempt {quoted.attempt} where attempt {len(turn.quotes) + 1} is due.")
+        if [quote.call_id for quote in quoted.quotes] != [call.call_id for call in turn.proposed.calls]:
+            self._wrong(3, "the quote does not cover the turn's calls in their order.")
+        turn.quotes[quoted.attempt] = quoted
+        turn.waits_for = "judgement"
+
+    def _held(self, held: TurnHeld) -> None:
+        if (turn := self._turn(held, "judgement")) is None:
+            return
+        turn.holds[held.attempt] = held
+        turn.waits_for = "decisions"
+
+    def _refused(self, refused: TurnRefused) -> None:
+        if (turn := self._turn(refused, "judgement", "decisions")) is None:
+            return
+        self._results(turn, [result.call_id for result in refused.results])
+
+    def _forwarded(self, forwarded: TurnForwarded) -> None:
+        if (turn := self._turn(forwarded, "judgement", "decisions")) is None:
+            return
+        quoted = turn.quotes.get(forwarded.attempt)
+        digests = {quote.call_id: quote.digest for quote in quoted.quotes} if quoted else {}
+        if {v.call_id: v.digest for v in forwarded.verdicts} != digests:
+            self._wrong(5, f"what is forwarded is not what attempt {forwarded.attempt} quoted.")
+        turn.forwards[forwarded.attempt] = forwarded
+        turn.waits_for = "execution"
+
+    def _decided(self, decided: CallDecided) -> None:
+        turn = self._turns.get(decided.turn)
+        held = {hold.call_id: hold.digest for h in turn.holds.values() for hold in h.holds} if turn else {}
+        if turn is None or decided.call_id not in held:
+            self._wrong(5, f"call {decided.call_id} was decided and never held.")
+            return
+        turn.approvals.append((self._event.time, decided))
+
+    # Rules 4 and 5: results, and what entitled them
+
+    def _executed(self, executed: TurnExecuted) -> None:
+        if (turn := self._turn(executed, "execution")) is None:
+            return
+        self._results(turn, [result.call_id for result in executed.results])
+        forwarded, quoted = turn.forwards.get(executed.attempt), turn.quotes.get(executed.attempt)
+        if forwarded is None or quoted is None:
+            self._wrong(5, f"attempt {executed.attempt} was executed and never forwarded.")
+            return
+        runs = {verdict.call_id for verdict in forwarded.verdicts if verdict.verdict == "run"}
+        failed = {result.call_id for result in executed.results if result.is_error}
+        # A hold binds the very effect that it named; an effect that changed since was judged anew.
+        holds = {(hold.call_id, hold.digest): (hold, held) for held in turn.holds.values() for hold in held.holds}
+        for quote in quoted.quotes:
+            if quote.kind != "write" or quote.call_id in failed:
+                continue
+            if quote.call_id not in runs:
+                self._wrong(5, f"call {quote.call_id} was executed though its verdict was not to run it.")
+            elif (quote.call_id, quote.digest) in holds:
+                hold, held = holds[quote.call_id, quote.digest]
+                if not self._released(turn, hold, quote.digest, held.expires_at):
+                    self._wrong(5, f"call {quote.call_id} was held and executed without the decisions that it needed.")
+
+    def _released(self, turn: _Turn, hold: Hold, digest: str, expires_at: datetime) -> bool:
+        assert self._started is not None  # noqa: S101 - event 0 was checked
+        asked = self._started.requested_by
+        people = {
+            (decided.by.issuer, decided.by.subject): decided.by.role
+            for time, decided in turn.approvals
+            if decided.call_id == hold.call_id
+            and decided.decision == "approve"
+            and decided.digest == digest
+            and time <= expires_at
+            and RANKS.get(decided.by.role, 0) >= RANKS[hold.needs.role]
+            and (decided.by.issuer, decided.by.subject) != (asked.issuer, asked.subject)
+        }
+        needed = hold.needs.one_of_role
+        return len(people) >= hold.needs.people and (
+            needed is None or any(RANKS.get(role, 0) >= RANKS[needed] for role in people.values())
+        )
+
+    def _results(self, turn: _Turn, call_ids: list[str]) -> None:
+        if call_ids != [call.call_id for call in turn.proposed.calls]:
+            self._wrong(4, "the results do not answer the turn's calls one by one, in their order.")
+        if turn.waits_for == "nothing":
+            self._wrong(4, "the turn's calls have got their results before.")
+        turn.waits_for = "nothing"
