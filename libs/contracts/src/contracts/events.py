@@ -114,8 +114,8 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
         document["cause"] = cause
     if traceparent:
         document["traceparent"] = traceparent
-    chain = _seal(before.chain if before else "", canonical(document))
-    document["chain"] = chain
+    body = canonical(document)
+    chain = _seal(before.chain if before else "", body)
     return Event(
         id=document["id"],
         key=key,
@@ -127,7 +127,8 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
         trail=trail,
         chain=chain,
         traceparent=traceparent,
-        payload=canonical(document),
+        # `chain` sorts right before `data`, and only `cause`, a UUID, comes before both.
+        payload=body.replace(b'"data":', b'"chain":"' + chain.encode() + b'","data":', 1),
     )
 
 
