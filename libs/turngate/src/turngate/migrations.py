@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+import psycopg
+
 from turngate.databases import KEEPS
 
 
@@ -25,8 +27,7 @@ def migrate(owner_dsn: str, package: str, schema: str) -> None:
         raise LookupError(f"there is no package {package}")
     config = Config()
     config.set_main_option("script_location", str(directory).replace("%", "%%"))
-    url = owner_dsn.replace("postgresql://", "postgresql+psycopg://", 1)
-    engine = create_engine(url, poolclass=pool.NullPool)
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(owner_dsn), poolclass=pool.NullPool)
     with engine.begin() as connection:
         config.attributes |= {"connection": connection, "schema": schema}
         command.upgrade(config, "head")

@@ -1,19 +1,15 @@
 """What tests are given: a nats-server with its streams and users, and migrated PostgreSQL databases."""
 
-import asyncio
 import os
 import shutil
 import tempfile
-import threading
 import uuid
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from turngate import databases, migrations
 from turngate.embedded.child import start, stop
@@ -21,9 +17,9 @@ from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
 from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import free_port
 from turngate.embedded.postgres import Postgres
+from turngate.setup import in_database, in_thread, prepare_nats
 
 TEMPLATE = "turngate_template"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ def nats_server(directory: Path) -> Iterator[NatsAccess]:
     """NATS_URL where set (its streams are removed and made anew), else the embedded server, else a container."""
     if url := os.environ.get("NATS_URL"):
         access: NatsAccess = OneUser(url, {}, os.environ.get("NATS_USER", ""), os.environ.get("NATS_PASSWORD", ""))
-        _in_thread(_remove_streams(access))
+        in_thread(_remove_streams(access))
         _create_streams(access)
         yield access
         return
@@ -137,7 +133,6 @@ def postgres_cluster(directory: Path) -> Iterator[Cluster]:
         yield cluster
         return
     server = Postgres(directory, free_port(), passwords["superuser"], durable=False)
-    server.prepare()
     child = server.child()
     process = start(child)
     try:
@@ -148,19 +143,9 @@ def postgres_cluster(directory: Path) -> Iterator[Cluster]:
         stop(child, process)
 
 
-def in_database(dsn: str, database: str, user: str | None = None, password: str | None = None) -> str:
-    """The DSN as a URL, for another database and another role."""
-    parts = conninfo_to_dict(make_conninfo(dsn, dbname=database))
-    login = f"{user or parts.get('user')}:{password if user else parts.get('password', '')}"
-    return f"postgresql://{login}@{parts.get('host', '127.0.0.1')}:{parts.get('port', 5432)}/{database}"
-
-
 def _create_streams(access: NatsAccess) -> None:
-    try:
-        from contracts import setup
-    except ImportError:
-        return
-    _in_thread(setup.create_streams(access.url, *access.user(SETUP), replicas=1))
+    user, password = access.user(SETUP)
+    prepare_nats(access.url, user or None, password or None)
 
 
 async def _remove_streams(access: NatsAccess) -> None:
@@ -171,21 +156,3 @@ async def _remove_streams(access: NatsAccess) -> None:
     for stream in await client.jetstream().streams_info():
         await client.jetstream().delete_stream(str(stream.config.name))
     await client.close()
-
-
-def _in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Runs it on a loop of its own, whatever loop pytest keeps on this thread."""
-    outcome: list[T | BaseException] = []
-
-    def body() -> None:
-        try:
-            outcome.append(asyncio.run(work))
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]

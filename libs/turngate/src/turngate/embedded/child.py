@@ -1,7 +1,6 @@
 """A child process as the supervisor and the tests know it: how it is started, when it is ready, how it is stopped."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import time
@@ -16,9 +15,14 @@ from turngate.embedded.trouble import Trouble
 READY_WITHIN = 60.0
 
 
+def nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Child:
-    """`ready` answers without raising and within a second or two; it is asked again until it says yes."""
+    """`prepare` runs before every start. `ready` answers within a second or two and never raises; it is asked again
+    until it says yes. `env` is all of the environment that it gets."""
 
     name: str
     argv: tuple[str, ...]
@@ -28,12 +32,14 @@ class Child:
     cwd: Path = Path("/")
     account: Account | None = None
     stop_signal: signal.Signals = signal.SIGTERM
+    prepare: Callable[[], None] = nothing
+    health_url: str | None = None
 
     def spawn(self) -> subprocess.Popen[bytes]:
         return spawn(
             self.argv,
             log=self.log,
-            env={**os.environ, **self.env},
+            env=self.env,
             cwd=self.cwd,
             account=self.account,
             death_signal=self.stop_signal,
@@ -48,6 +54,7 @@ class Child:
 
 def start(child: Child, within: float = READY_WITHIN) -> subprocess.Popen[bytes]:
     """Starts the child and returns once it is ready. Raises Trouble with its last words when it ends before that."""
+    child.prepare()
     process = child.spawn()
     deadline = time.monotonic() + within
     while not child.ready():

@@ -9,6 +9,7 @@ from typing import Any
 
 from contracts import topology
 
+from turngate.embedded import environment
 from turngate.embedded.binaries import nats_server
 from turngate.embedded.child import Child
 from turngate.embedded.passwords import Passwords, write_private
@@ -40,6 +41,7 @@ class Nats:
             argv=(str(nats_server()), "--config", str(configuration)),
             log=self.data / "logs" / "nats.log",
             ready=self.answers,
+            env=environment.base(),
         )
 
     def answers(self) -> bool:

@@ -13,7 +13,7 @@ CHOICE = range(20_000, 32_000)
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -31,17 +31,24 @@ def free_port(avoid: frozenset[int] = frozenset()) -> int:
 
 
 class Ports:
-    """The ports of one data directory, by name, in a file."""
+    """The ports of one data directory, by name, in a file. One that is taken by now when it is first asked for is
+    replaced by another; from then on it stays while this object lives."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+        self._chosen: dict[str, int] = {}
 
-    def choose(self, name: str) -> int:
-        """The remembered port, or another where that is taken by now."""
-        port = self._known.get(name)
-        if port is None or not is_free(port):
-            port = free_port(avoid=frozenset(self._known.values()))
-            self._known[name] = port
-            self.file.write_text(json.dumps(self._known, indent=2) + "\n")
-        return port
+    def __getitem__(self, name: str) -> int:
+        if name not in self._chosen:
+            port = self._known.get(name)
+            if port is None or not is_free(port):
+                port = self.another()
+                self._known[name] = port
+                self.file.write_text(json.dumps(self._known, indent=2) + "\n")
+            self._chosen[name] = port
+        return self._chosen[name]
+
+    def another(self) -> int:
+        """A free port that is none of these."""
+        return free_port(avoid=frozenset(self._known.values()))

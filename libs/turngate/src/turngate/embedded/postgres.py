@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 
+from turngate.embedded import environment
 from turngate.embedded.account import Account, home_for, reachable_copy, unprivileged
 from turngate.embedded.binaries import postgres_directory
 from turngate.embedded.child import Child
@@ -58,8 +59,10 @@ class Postgres:
             argv=(str(self.programs / "postgres"), "-D", str(self.cluster), *options),
             log=self.data / "logs" / "postgres.log",
             ready=self.answers,
+            env=environment.base(),
             cwd=self.home,
             account=self.account,
+            prepare=self.prepare,
             stop_signal=signal.SIGINT,  # ends open sessions and closes the cluster properly
         )
 

@@ -1,0 +1,162 @@
+"""The five services, the embedded issuer and the stand-in, as children of the supervisor."""
+
+import http.client
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from turngate.databases import DATABASE, KEEPS
+from turngate.embedded import environment
+from turngate.embedded.child import Child
+from turngate.embedded.nats import Nats
+from turngate.embedded.passwords import Passwords
+from turngate.embedded.ports import Ports
+from turngate.embedded.postgres import Postgres
+from turngate.issuer import AUDIENCE, ISSUER, Issuer, real_issuers
+from turngate.people import tenants
+
+SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
+STAND_IN_KEY = "stand-in"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where everything of one system is, and the environment that its services find it by."""
+
+    data: Path
+    tenants: Path
+    host: str
+    http_port: int
+    ports: Ports
+    passwords: Passwords
+    postgres: Postgres
+    nats: Nats
+    environ: Mapping[str, str]
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - shown, not bound
+        return f"http://{host}:{self.http_port}"
+
+    @property
+    def issuer(self) -> Issuer | None:
+        """None where tokens are issued elsewhere."""
+        return None if real_issuers(self.environ) else Issuer(self.data / "issuer")
+
+    @property
+    def issuer_url(self) -> str | None:
+        return f"http://127.0.0.1:{self.ports['issuer']}" if self.issuer else None
+
+    @property
+    def model_key(self) -> str | None:
+        return self.environ.get("TURNGATE_MODEL_API_KEY") or self.environ.get("ANTHROPIC_API_KEY")
+
+    @property
+    def stand_in_url(self) -> str | None:
+        """None where a real model answers."""
+        return None if self.model_key else f"http://127.0.0.1:{self.ports['standin']}"
+
+    def environment(self, service: str) -> dict[str, str]:
+        """All that the service may know: its own broker user, its own database role, and what it must reach."""
+        env = environment.base(self.environ) | {
+            "TURNGATE_NATS_URL": self.nats.url,
+            "TURNGATE_NATS_USER": service,
+            "TURNGATE_NATS_PASSWORD": self.nats.password(service),
+            "TURNGATE_TENANTS_DIR": str(self.tenants),
+            "TURNGATE_HEALTH_PORT": str(self.ports[f"{service}-health"]),
+        }
+        for keep in KEEPS:
+            if keep.service == service:
+                env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, keep.role, self.passwords[keep.role])
+        if service in ("gateway", "approvals"):
+            env |= self._identity()
+        if service == "gateway":
+            env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
+            if self.issuer_url:
+                env["TURNGATE_SIGN_IN_URL"] = self.issuer_url
+        if service == "agent-runner":
+            env |= self._model()
+        return env
+
+    def _identity(self) -> dict[str, str]:
+        if self.issuer is None:
+            return {}  # TURNGATE_ISSUERS is handed on as it was given
+        issuer = {"issuer": ISSUER, "jwks": str(self.issuer.jwks), "tenants": tenants(self.tenants)}
+        return {"TURNGATE_ISSUERS": json.dumps([issuer]), "TURNGATE_AUDIENCE": AUDIENCE}
+
+    def _model(self) -> dict[str, str]:
+        if self.stand_in_url:
+            return {"TURNGATE_MODEL_API_KEY": STAND_IN_KEY, "TURNGATE_MODEL_BASE_URL": self.stand_in_url}
+        base_url = self.environ.get("TURNGATE_MODEL_BASE_URL") or self.environ.get("ANTHROPIC_BASE_URL")
+        return (
+            environment.outbound(self.environ)
+            | {"TURNGATE_MODEL_API_KEY": self.model_key or ""}
+            | ({"TURNGATE_MODEL_BASE_URL": base_url} if base_url else {})
+        )
+
+
+def beside(place: Place) -> list[Child]:
+    """What needs neither Postgres nor NATS: the issuer and the stand-in, where this system has them."""
+    children = []
+    if place.issuer and (url := place.issuer_url):
+        where = ("--home", str(place.issuer.home), "--tenants", str(place.tenants))
+        children.append(_python(place, "issuer", ("turngate.issuer", *where, "--port", port_of(url)), url))
+    if url := place.stand_in_url:
+        children.append(_python(place, "standin", ("standin", "--port", port_of(url)), url, "/healthz"))
+    return children
+
+
+def services(place: Place) -> list[Child]:
+    return [
+        _python(
+            place,
+            name,
+            (name.replace("-", "_"),),
+            place.url if name == "gateway" else f"http://127.0.0.1:{place.ports[f'{name}-health']}",
+            env=place.environment(name),
+        )
+        for name in SERVICES
+    ]
+
+
+def _python(
+    place: Place,
+    name: str,
+    module: tuple[str, ...],
+    url: str,
+    path: str = "/readyz",
+    env: Mapping[str, str] | None = None,
+) -> Child:
+    return Child(
+        name=name,
+        argv=(sys.executable, "-m", *module),
+        log=place.data / "logs" / f"{name}.log",
+        ready=answers(f"{url}{path}"),
+        env=env or environment.base(place.environ),
+        cwd=place.data,
+        health_url=f"{url}{path}",
+    )
+
+
+def answers(url: str) -> Callable[[], bool]:
+    """Whether a GET of the URL is answered with a 200, within two seconds."""
+    parts = urlsplit(url)
+
+    def ask() -> bool:
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=2)
+        try:
+            connection.request("GET", parts.path)
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    return ask
+
+
+def port_of(url: str) -> str:
+    return str(urlsplit(url).port)

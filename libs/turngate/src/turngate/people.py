@@ -1,0 +1,52 @@
+"""Who lives in the demo's tenants: the staff that the demo is told about, and the customers of its shops."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Somebody:
+    subject: str
+    tenant: str
+    role: str
+    name: str
+    email: str | None = None
+
+
+STAFF = (
+    Somebody("alex", "acme", "operator", "Alex"),
+    Somebody("sam", "acme", "approver", "Sam"),
+    Somebody("sue", "acme", "approver", "Sue"),
+    Somebody("lee", "acme", "lead", "Lee"),
+    Somebody("ari", "acme", "auditor", "Ari"),
+    Somebody("ada", "acme", "admin", "Ada"),
+    Somebody("gwen", "globex", "operator", "Gwen"),
+    Somebody("gus", "globex", "approver", "Gus"),
+    Somebody("gail", "globex", "lead", "Gail"),
+)
+
+
+def tenants(directory: Path) -> list[str]:
+    """The tenants that are configured: one directory each."""
+    return sorted(path.name for path in directory.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def everybody(directory: Path) -> list[Somebody]:
+    here = tenants(directory)
+    return [who for who in STAFF if who.tenant in here] + [
+        who for tenant in here for who in customers(directory, tenant)
+    ]
+
+
+def customers(directory: Path, tenant: str) -> list[Somebody]:
+    """`cust-C-1004` for customer C-1004 of the tenant's demo shop."""
+    file = directory / tenant / "demo.yaml"
+    if not file.exists():
+        return []
+    demo = yaml.safe_load(file.read_text()) or {}
+    return [
+        Somebody(f"cust-{row['id']}", tenant, "customer", row.get("name") or row["id"], row.get("email"))
+        for row in demo.get("customers", [])
+    ]
