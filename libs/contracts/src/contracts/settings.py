@@ -15,6 +15,7 @@ class ServiceSettings(BaseSettings):
     nats_user: str | None = None
     nats_password: SecretStr | None = None
     health_port: int | None = None
+    health_host: str = "127.0.0.1"
     tenants_dir: Path = Path("deploy/tenants")
     stops_dir: str | None = None
     otlp_endpoint: str | None = None

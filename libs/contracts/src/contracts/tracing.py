@@ -16,7 +16,7 @@ _enabled = False
 def configure(service: str, endpoint: str | None) -> None:
     """Sends spans to an OTLP/HTTP endpoint; without one, facts still carry their run's trace id."""
     global _enabled  # one provider a process, set once at start
-    if endpoint is None:
+    if not endpoint:
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
