@@ -1,0 +1,69 @@
+"""Quotes as the shop would make them, and the pack that they are judged by."""
+
+from typing import Any
+
+from contracts.canonical import sha256
+from contracts.facts import CallQuote, Effect, QuoteFacts
+
+PACK = """\
+name: acme
+version: 3
+currency: GBP
+refund:
+  automatic_up_to: 5000
+  tiers:
+    - up_to: 50000
+    - up_to: 200000
+      people: 2
+      one_of_role: lead
+writes:
+  issue_refund: refund
+  cancel_subscription: automatic
+  escalate_to_human: automatic
+hold:
+  remind_after_seconds: 64800
+  expires_after_seconds: 86400
+"""
+
+
+def read(call_id: str = "r") -> CallQuote:
+    return CallQuote(call_id=call_id, tool="get_order", kind="read", arguments={}, digest=sha256(call_id))
+
+
+def refund(
+    call_id: str = "a",
+    amount: int | None = 18000,
+    *,
+    today: int | None = -1,
+    customer: str | None = "C-1004",
+    currency: str | None = "GBP",
+    again_after: str | None = None,
+    tool: str = "issue_refund",
+    state: str = "delivered",
+    **more: Any,
+) -> CallQuote:
+    """`today` is what the customer is refunded today with this call; -1: only this."""
+    return CallQuote(
+        call_id=call_id,
+        tool=tool,
+        kind="write",
+        arguments={"order_reference": "ORD-10042"},
+        subject=customer,
+        effect=Effect(summary="A refund", object="ORD-10042", amount_minor=amount, currency=currency),
+        facts=QuoteFacts(refunded_today_minor=amount if today == -1 else today, again_after=again_after),
+        digest=sha256([call_id, amount, currency, customer, state]),
+        **more,
+    )
+
+
+def write(tool: str, call_id: str = "w", **more: Any) -> CallQuote:
+    return CallQuote(
+        call_id=call_id,
+        tool=tool,
+        kind="write",
+        arguments={},
+        subject="C-1004",
+        effect=Effect(summary="Something changes", object="SUB-1"),
+        digest=sha256([call_id, tool]),
+        **more,
+    )

@@ -1,0 +1,393 @@
+"""What policy says of a run, fact by fact."""
+
+from datetime import timedelta
+
+import pytest
+from contracts.facts import (
+    CallDecided,
+    CallQuote,
+    Guard,
+    Person,
+    RunCancelled,
+    TurnForwarded,
+    TurnHeld,
+    TurnQuoted,
+    TurnRefused,
+    Verdict,
+)
+from policy import domain
+from policy.pack import PolicyPack, parse
+
+from .quotes import PACK, read, refund, write
+from .told import ALEX, LEE, LIA, SAM, SUE, Told, person
+
+
+def verdicts(fact: object) -> dict[str, str]:
+    assert isinstance(fact, TurnForwarded), fact
+    return {verdict.call_id: verdict.verdict for verdict in fact.verdicts}
+
+
+# A fresh quote
+
+
+def test_reads_are_forwarded_with_their_digests_and_without_guards(run: Told, pack: PolicyPack) -> None:
+    answer = run.quote(read("a"), read("b"))
+
+    assert answer == TurnForwarded(
+        turn=1,
+        attempt=1,
+        pack=pack.stamp,
+        verdicts=[
+            Verdict(call_id="a", verdict="run", digest=read("a").digest, rule="read"),
+            Verdict(call_id="b", verdict="run", digest=read("b").digest, rule="read"),
+        ],
+    )
+
+
+def test_a_small_refund_is_forwarded_with_a_guard_over_the_customers_day(run: Told) -> None:
+    answer = run.quote(refund("a", 900))
+
+    assert isinstance(answer, TurnForwarded)
+    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=5000)]
+
+
+def test_a_large_refund_is_held_with_all_of_its_turn(run: Told) -> None:
+    jacket = refund("b", 18000)
+
+    held = run.quote(read("a"), jacket)
+
+    assert isinstance(held, TurnHeld)
+    [hold] = held.holds
+    assert (hold.call_id, hold.digest, hold.rule) == ("b", jacket.digest, "above-automatic-limit")
+    assert held.will_run == ["a"]
+
+
+def test_a_holds_clock_runs_from_the_quote(run: Told) -> None:
+    quoted = run.say(TurnQuoted(turn=1, attempt=1, quotes=[refund()]))
+    run.now += timedelta(hours=3)
+
+    held = run.hear(quoted)
+
+    assert isinstance(held, TurnHeld)
+    assert held.remind_at == quoted.time + timedelta(hours=18)
+    assert held.expires_at == quoted.time + timedelta(hours=24)
+
+
+def test_one_refused_call_takes_its_turn_down_and_every_call_gets_a_result(run: Told) -> None:
+    refused = run.quote(read("a"), refund("b", 300_000), write("cancel_subscription", "c"))
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "above-every-tier"
+    assert [result.call_id for result in refused.results] == ["a", "b", "c"]
+    assert all(result.is_error for result in refused.results)
+    assert "£3,000.00 is more than £2,000.00" in refused.results[1].content
+    assert "another call of this turn was refused" in refused.results[0].content
+
+
+def test_the_same_quote_heard_twice_is_answered_once(run: Told) -> None:
+    for quote in (refund("a", 18000), refund("a", 900), refund("a", 300_000)):
+        again = Told(run.pack)
+        event = again.say(TurnQuoted(turn=1, attempt=1, quotes=[quote]))
+        assert again.hear(event) is not None
+        assert again.hear(event) is None
+
+
+def test_a_quote_that_the_run_has_moved_past_is_not_answered(run: Told) -> None:
+    old = run.say(TurnQuoted(turn=1, attempt=1, quotes=[read()]))
+    run.quote(read(), attempt=2)
+
+    assert run.hear(old) is None
+
+
+def test_nothing_is_said_of_a_run_that_has_ended(run: Told) -> None:
+    run.quote(refund())
+    run.say(RunCancelled(by=ALEX))
+
+    assert run.decide(SAM, refund()) is None
+    assert run.quote(read(), turn=2) is None
+
+
+def test_a_later_turn_is_judged_by_itself(run: Told) -> None:
+    run.quote(refund("a", 18000))
+    run.decide(SAM, refund("a", 18000), "decline")
+
+    assert isinstance(run.quote(refund("a", 18000), turn=2), TurnHeld)
+
+
+# Decisions
+
+
+def test_an_approved_hold_is_forwarded_with_who_released_it_and_no_guard(run: Told) -> None:
+    run.quote(read("r"), refund("a"))
+
+    answer = run.decide(SAM, refund("a"))
+
+    assert isinstance(answer, TurnForwarded)
+    assert verdicts(answer) == {"r": "run", "a": "run"}
+    assert answer.verdicts[1].reason == "Released by sam."
+    assert answer.guards == []
+
+
+def test_a_declined_hold_is_forwarded_as_declined_with_the_note(run: Told) -> None:
+    run.quote(read("r"), refund("a"))
+
+    answer = run.decide(SAM, refund("a"), "decline", note="  The jacket was worn. ")
+
+    assert isinstance(answer, TurnForwarded)
+    assert verdicts(answer) == {"r": "run", "a": "declined"}
+    assert answer.verdicts[1].rule == "declined"
+    assert answer.verdicts[1].reason.endswith("They said: The jacket was worn.")
+    assert "sam" not in answer.verdicts[1].reason, "the model has no use for the name, and might pass it on"
+
+
+def test_a_turn_that_is_wholly_declined_is_still_forwarded(run: Told) -> None:
+    run.quote(refund("a"))
+
+    assert verdicts(run.decide(SAM, refund("a"), "decline")) == {"a": "declined"}
+
+
+def test_a_turn_waits_until_each_of_its_holds_is_settled(run: Told) -> None:
+    run.quote(refund("a"), refund("b", today=36000))
+
+    assert run.decide(SAM, refund("b", today=36000), "decline") is None
+    assert verdicts(run.decide(SUE, refund("a"))) == {"a": "run", "b": "declined"}
+
+
+def test_both_decisions_being_there_the_first_to_be_heard_ends_the_hold_and_the_other_says_nothing(run: Told) -> None:
+    run.quote(refund("a"), refund("b", today=36000))
+    facts = [
+        CallDecided(turn=1, call_id=quote.call_id, digest=quote.digest, decision="approve", by=by)
+        for quote, by in ((refund("a"), SAM), (refund("b"), SUE))
+    ]
+    events = [run.say(fact) for fact in facts]
+
+    assert verdicts(run.hear(events[0])) == {"a": "run", "b": "run"}
+    assert run.hear(events[1]) is None
+
+
+def test_an_expired_hold_counts_as_declined_and_the_rest_runs(run: Told) -> None:
+    run.quote(refund("a"), refund("b", today=36000))
+    run.decide(SAM, refund("a"))
+
+    answer = run.expire("b")
+
+    assert isinstance(answer, TurnForwarded)
+    assert verdicts(answer) == {"a": "run", "b": "declined"}
+    assert answer.verdicts[1].rule == "expired"
+
+
+def test_an_expiry_does_not_undo_an_approval(run: Told) -> None:
+    run.quote(refund("a"), refund("b", today=36000))
+    run.decide(SAM, refund("a"))
+
+    assert verdicts(run.expire("a", "b")) == {"a": "run", "b": "declined"}
+
+
+def test_a_small_refund_beside_an_approved_one_keeps_a_guard_that_leaves_room_for_it(run: Told) -> None:
+    run.quote(refund("a", 900), refund("b", 18000, today=18900))
+
+    answer = run.decide(SAM, refund("b", 18000))
+
+    assert isinstance(answer, TurnForwarded)
+    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=23_000)]
+
+
+@pytest.mark.parametrize(
+    ("by", "why"),
+    [
+        (ALEX, "an operator decides nothing"),
+        (person("alex", "lead"), "whoever asked does not decide, whatever their role"),
+        (person("C-1004", "approver"), "it is their own ticket"),
+        (person("tom@example.org", "approver"), "it is their own ticket"),
+        (person("x", "admin"), "an admin decides nothing"),
+        (person("x", "king"), "there is no such role"),
+    ],
+)
+def test_a_decision_by_someone_who_may_not_counts_for_nothing(run: Told, by: Person, why: str) -> None:
+    run.quote(refund())
+
+    assert run.decide(by, refund()) is None, why
+    assert run.decide(by, refund(), "decline") is None, why
+    assert verdicts(run.decide(SAM, refund())) == {"a": "run"}
+
+
+def test_the_requesters_namesake_of_another_issuer_is_another_person(run: Told) -> None:
+    run.quote(refund())
+
+    assert verdicts(run.decide(person("alex", "approver", "https://other.example"), refund())) == {"a": "run"}
+
+
+def test_a_decision_for_another_digest_counts_for_nothing(run: Told) -> None:
+    run.quote(refund())
+
+    assert run.decide(SAM, refund(state="cancelled")) is None
+    assert run.decide(SAM, refund(state="cancelled"), "decline") is None
+
+
+def test_a_decision_with_changed_arguments_does_not_release_the_unchanged_call(run: Told) -> None:
+    run.quote(refund())
+
+    assert run.decide(SAM, refund(), edited={"amount_pence": 100}) is None
+
+
+def test_a_decision_after_the_expiry_counts_for_nothing(run: Told) -> None:
+    run.quote(refund())
+
+    assert run.decide(SAM, refund(), after=timedelta(hours=24)) is None
+
+
+def test_a_decision_on_a_call_that_is_not_held_counts_for_nothing(run: Told) -> None:
+    run.quote(read("r"), refund("a"))
+
+    assert run.decide(SAM, read("r"), "decline") is None
+    assert verdicts(run.decide(SAM, refund("a"))) == {"r": "run", "a": "run"}
+
+
+def test_an_approver_does_not_release_what_needs_a_lead(run: Told) -> None:
+    run.quote(write("unheard_of"))
+
+    assert run.decide(SAM, write("unheard_of")) is None
+    assert verdicts(run.decide(LEE, write("unheard_of"))) == {"w": "run"}
+
+
+# Two people
+
+
+@pytest.mark.parametrize(("first", "second"), [(SAM, LEE), (LEE, SAM), (LEE, LIA)])
+def test_two_people_release_a_very_large_refund_if_one_is_a_lead(run: Told, first: Person, second: Person) -> None:
+    run.quote(refund(amount=60_000))
+
+    assert run.decide(first, refund(amount=60_000)) is None
+    assert verdicts(run.decide(second, refund(amount=60_000))) == {"a": "run"}
+
+
+@pytest.mark.parametrize(
+    "people",
+    [(SAM, SAM), (LEE, LEE), (SAM, SUE), (LEE, person("lee", "approver")), (LEE, ALEX)],
+)
+def test_these_do_not_release_a_very_large_refund(run: Told, people: tuple[Person, Person]) -> None:
+    run.quote(refund(amount=60_000))
+
+    assert [run.decide(by, refund(amount=60_000)) for by in people] == [None, None]
+
+
+def test_one_of_two_people_is_enough_to_decline(run: Told) -> None:
+    run.quote(refund(amount=60_000))
+    run.decide(LEE, refund(amount=60_000))
+
+    assert verdicts(run.decide(SAM, refund(amount=60_000), "decline")) == {"a": "declined"}
+
+
+# The world has changed: further attempts
+
+
+def approved(run: Told, quote: CallQuote) -> None:
+    run.quote(quote)
+    assert verdicts(run.decide(SAM, quote)) == {quote.call_id: "run"}
+
+
+def test_an_approval_stands_for_a_further_attempt_with_the_same_digest(run: Told) -> None:
+    approved(run, refund())
+
+    answer = run.quote(refund(), attempt=2)
+
+    assert verdicts(answer) == {"a": "run"}
+    assert isinstance(answer, TurnForwarded)
+    assert answer.attempt == 2
+    assert answer.guards == []
+
+
+def test_an_approval_does_not_stand_for_another_effect(run: Told) -> None:
+    approved(run, refund())
+
+    held = run.quote(refund(state="partly refunded"), attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert held.attempt == 2
+    assert run.decide(SAM, refund()) is None, "that is the old effect"
+    assert verdicts(run.decide(SAM, refund(state="partly refunded"))) == {"a": "run"}
+
+
+def test_an_approval_that_stands_still_does_when_another_call_is_held_anew(run: Told) -> None:
+    run.quote(refund("a"), refund("b", 20_000, today=38_000))
+    run.decide(SAM, refund("a"))
+    run.decide(SAM, refund("b", 20_000))
+
+    changed = refund("b", 20_000, today=38_000, state="partly refunded")
+    held = run.quote(refund("a"), changed, attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert [hold.call_id for hold in held.holds] == ["b"]
+    assert held.will_run == ["a"]
+    answer = run.decide(SUE, changed)
+    assert verdicts(answer) == {"a": "run", "b": "run"}
+    assert isinstance(answer, TurnForwarded)
+    assert answer.guards == [], "people released both"
+
+
+def test_an_approval_by_one_fills_one_seat_of_the_two_that_a_further_attempt_needs(run: Told) -> None:
+    run.quote(refund("a", 30_000), refund("b", 10_000, today=40_000))
+    run.decide(SAM, refund("a", 30_000))
+    run.decide(SAM, refund("b", 10_000))
+
+    more = refund("b", 30_000, today=60_000)
+    held = run.quote(refund("a", 30_000), more, attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert [(hold.call_id, hold.needs.people) for hold in held.holds] == [("a", 2), ("b", 2)]
+    assert run.decide(LEE, refund("a", 30_000)) is None
+    assert run.decide(LEE, more) is None
+    assert verdicts(run.decide(SUE, more)) == {"a": "run", "b": "run"}
+
+
+def test_a_decline_stands_whatever_the_call_would_do_by_now(run: Told) -> None:
+    run.quote(read("r"), refund("a"))
+    run.decide(SAM, refund("a"), "decline")
+
+    assert verdicts(run.quote(read("r"), refund("a", 900), attempt=2)) == {"r": "run", "a": "declined"}
+    assert verdicts(run.quote(read("r"), refund("a", 300_000), attempt=3)) == {"r": "run", "a": "declined"}
+
+
+def test_after_three_attempts_the_turn_is_refused(run: Told) -> None:
+    for attempt in (1, 2, 3):
+        assert isinstance(run.quote(refund(amount=900, state=str(attempt)), attempt=attempt), TurnForwarded)
+
+    turn = domain.last_turn(run.history)
+    assert turn is not None
+    fourth = turn.quoted.model_copy(update={"attempt": 4})
+    refused = run.hear(run.say(fourth))
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "keeps-changing"
+    assert "keeps changing" in refused.results[0].content
+
+
+# The pack changes while a turn waits
+
+
+def test_a_lower_cap_binds_a_turn_that_waits(run: Told) -> None:
+    run.quote(refund(amount=18_000))
+    run.pack = parse(PACK.replace("50000", "6000").replace("200000", "7000"))
+
+    refused = run.decide(SAM, refund(amount=18_000))
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "above-every-tier"
+
+
+def test_a_call_that_only_now_needs_people_takes_the_turn_down_rather_than_wait_for_ever(run: Told) -> None:
+    run.quote(refund("a", 4000), refund("b", 18_000, today=22_000))
+    run.pack = parse(PACK.replace("automatic_up_to: 5000", "automatic_up_to: 1000"))
+
+    refused = run.decide(SAM, refund("b", 18_000))
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "policy-changed"
+
+
+def test_a_higher_limit_does_not_spare_the_people_who_were_asked(run: Told) -> None:
+    run.quote(refund("a"), refund("b", today=36_000))
+    run.pack = parse(PACK.replace("automatic_up_to: 5000", "automatic_up_to: 40000"))
+
+    assert run.decide(SAM, refund("a")) is None
+    assert verdicts(run.decide(SAM, refund("b"), "decline")) == {"a": "run", "b": "declined"}

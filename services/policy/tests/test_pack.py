@@ -1,0 +1,115 @@
+"""A pack says what is wrong with it, and where."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from contracts.facts import Needs
+from policy.pack import InvalidPack, parse
+from policy.packs import NoPack, Packs
+
+from .quotes import PACK
+
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "tenants"
+
+
+def test_a_pack_is_read_with_its_tiers_and_the_digest_of_its_text() -> None:
+    pack = parse(PACK)
+
+    assert (pack.name, pack.version, pack.currency, pack.refund.automatic_up_to) == ("acme", 3, "GBP", 5000)
+    assert [tier.needs for tier in pack.refund.tiers] == [
+        Needs(role="approver", people=1),
+        Needs(role="approver", people=2, one_of_role="lead"),
+    ]
+    assert pack.stamp.digest == hashlib.sha256(PACK.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "automatic_up_to: 5000",
+            "automatic_up_to: 50.00",
+            "acme.yaml, line 5, refund.automatic_up_to: Input should be a",
+        ),
+        (
+            "automatic_up_to: 5000",
+            'automatic_up_to: "5000"',
+            "line 5, refund.automatic_up_to: Input should be a valid integer",
+        ),
+        (
+            "automatic_up_to: 5000",
+            "automatic_up_to: true",
+            "line 5, refund.automatic_up_to: Input should be a valid integer",
+        ),
+        (
+            "automatic_up_to: 5000",
+            "automatic_up_to: -1",
+            "line 5, refund.automatic_up_to: Input should be greater than",
+        ),
+        (
+            "automatic_up_to: 5000",
+            "automatic_up_to: 5000\n  automatic_up_to: 9",
+            "line 6, refund.automatic_up_to: is given twice",
+        ),
+        ("up_to: 200000", "up_to: 40000", "line 4, refund: Value error, each tier must reach above the one before"),
+        ("up_to: 200000", "upto: 200000", "line 8, refund.tiers.1.up_to: Field required"),
+        ("people: 2", "people: 0", "line 9, refund.tiers.1.people: Input should be greater than"),
+        ("one_of_role: lead", "one_of_role: boss", "line 10, refund.tiers.1.one_of_role: Input should be 'lead'"),
+        ("issue_refund: refund", "issue_refund: yes", "line 12, writes.issue_refund: Input should be 'refund' or"),
+        ("currency: GBP", "currency: pounds", "line 3, currency: String should match"),
+        (
+            "expires_after_seconds: 86400",
+            "expires_after_seconds: 60",
+            "line 15, hold: Value error, remind_after_seconds must",
+        ),
+        ("version: 3", "version: 3\nmode: audit", "line 3, mode: Extra inputs are not permitted"),
+        ("version: 3", "version: 3\ndigest: abc", "line 3, digest: is computed"),
+        ("version: 3", "version: [3", "line 3: expected ',' or ']'"),
+        ("version: 3", "version: &again [*again]", "line 2: write it out"),
+        ("name: acme", "name: a.b", "line 1, name: String should match"),
+    ],
+)
+def test_a_wrong_pack_is_refused_with_line_and_field(old: str, new: str, says: str) -> None:
+    assert old in PACK
+
+    with pytest.raises(InvalidPack) as error:
+        parse(PACK.replace(old, new), source="acme.yaml")
+
+    assert says in str(error.value), error.value
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "just words", "\x00", "a: *b"])
+def test_what_is_no_pack_at_all_is_refused(text: str) -> None:
+    with pytest.raises(InvalidPack, match=r"p\.yaml"):
+        parse(text, source="p.yaml")
+
+
+def test_everything_wrong_is_named_at_once() -> None:
+    with pytest.raises(InvalidPack) as error:
+        parse("name: acme\nversion: x\n")
+
+    assert "line 2, version" in str(error.value)
+    assert "refund: Field required" in str(error.value)
+
+
+@pytest.mark.parametrize(("tenant", "currency"), [("acme", "GBP"), ("globex", "USD")])
+def test_the_deployed_packs_hold_the_limits_of_the_demo(tenant: str, currency: str) -> None:
+    pack = Packs(DEPLOYED).of(tenant)
+
+    assert (pack.name, pack.currency, pack.refund.automatic_up_to) == (tenant, currency, 5000)
+    assert [tier.up_to for tier in pack.refund.tiers] == [50000, 200000]
+    assert (pack.hold.remind_after_seconds, pack.hold.expires_after_seconds) == (18 * 3600, 24 * 3600)
+
+
+def test_a_tenant_without_a_pack_is_told_which_file_to_write(tmp_path: Path) -> None:
+    with pytest.raises(NoPack, match=r"nobody.policy\.yaml"):
+        Packs(tmp_path).of("nobody")
+
+
+def test_one_wrong_pack_keeps_the_service_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "policy.yaml").write_text("name: acme\n")
+
+    with pytest.raises(InvalidPack, match=r"policy\.yaml, line 1, version"):
+        Packs(tmp_path)

@@ -1,0 +1,140 @@
+"""What may run, what a person must release, what is refused: one quote at a time, then whole turns."""
+
+import pytest
+from contracts.facts import CallQuote, Guard, Needs
+from policy.pack import PolicyPack
+from policy.rules import AskPeople, Refuse, Run, guards, judge
+
+from .quotes import read, refund, write
+
+ONE = Needs(role="approver", people=1)
+TWO = Needs(role="approver", people=2, one_of_role="lead")
+
+
+@pytest.mark.parametrize(
+    ("quote", "rule"),
+    [
+        (read(), "read"),
+        (write("cancel_subscription"), "automatic-write"),
+        (write("escalate_to_human"), "automatic-write"),
+        (write("unheard_of", will_fail="No such thing."), "explains-why-not"),
+        (refund(amount=900_000, will_fail="That order was £180.00."), "explains-why-not"),
+        (refund(amount=None, currency=None, will_fail="No such order."), "explains-why-not"),
+        (refund(amount=900_000, duplicate_of="RF-1"), "already-done"),
+        (refund(amount=1), "within-automatic-limit"),
+        (refund(amount=5000), "within-automatic-limit"),
+        (refund(amount=900, today=5000), "within-automatic-limit"),
+    ],
+)
+def test_it_runs_without_a_person(pack: PolicyPack, quote: CallQuote, rule: str) -> None:
+    [judgement] = judge([quote], pack)
+
+    assert isinstance(judgement, Run)
+    assert judgement.rule == rule
+    assert judgement.pays == (rule == "within-automatic-limit")
+
+
+@pytest.mark.parametrize(
+    ("quote", "rule", "needs"),
+    [
+        (refund(amount=5001), "above-automatic-limit", ONE),
+        (refund(amount=900, today=5001), "above-automatic-limit", ONE),
+        (refund(amount=50_000), "above-automatic-limit", ONE),
+        (refund(amount=50_001), "above-automatic-limit", TWO),
+        (refund(amount=200_000), "above-automatic-limit", TWO),
+        (refund(amount=900, again_after="RF-1"), "pays-again", ONE),
+        (refund(amount=60_000, again_after="RF-1"), "pays-again", TWO),
+        (refund(amount=900, again_after="RF-1", duplicate_of="RF-2"), "pays-again", ONE),
+        (refund(amount=900, today=None), "day-total-missing", ONE),
+        (write("unheard_of"), "unlisted-write", Needs(role="lead")),
+        (refund(amount=900, tool="unheard_of"), "unlisted-write", Needs(role="lead")),
+        (refund(amount=60_000, tool="unheard_of"), "unlisted-write", Needs(role="lead", people=2)),
+        (refund(amount=18_000, tool="cancel_subscription"), "above-automatic-limit", ONE),
+    ],
+)
+def test_people_must_release_it(pack: PolicyPack, quote: CallQuote, rule: str, needs: Needs) -> None:
+    [judgement] = judge([quote], pack)
+
+    assert isinstance(judgement, AskPeople)
+    assert (judgement.rule, judgement.needs) == (rule, needs)
+    assert judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("quote", "rule", "says"),
+    [
+        (refund(amount=200_001), "above-every-tier", "£2,000.01 is more than £2,000.00"),
+        (refund(amount=200_001, again_after="RF-1"), "above-every-tier", "£2,000.00"),
+        (refund(amount=200_001, tool="unheard_of"), "above-every-tier", "£2,000.00"),
+        (refund(amount=0), "amount-not-positive", "more than nothing"),
+        (refund(amount=-900), "amount-not-positive", "more than nothing"),
+        (refund(amount=-900, tool="cancel_subscription"), "amount-not-positive", "more than nothing"),
+        (refund(amount=None), "amount-missing", "how much"),
+        (write("issue_refund"), "amount-missing", "how much"),
+        (refund(amount=900, currency="USD"), "other-currency", "GBP here, not in USD"),
+        (refund(amount=900, currency=None), "other-currency", "GBP"),
+        (refund(amount=900, customer=None), "customer-missing", "which customer"),
+    ],
+)
+def test_nobody_can_release_it(pack: PolicyPack, quote: CallQuote, rule: str, says: str) -> None:
+    [judgement] = judge([quote], pack)
+
+    assert isinstance(judgement, Refuse)
+    assert judgement.rule == rule
+    assert says in judgement.reason
+
+
+def test_two_small_refunds_of_one_turn_do_not_slip_under_the_limit(pack: PolicyPack) -> None:
+    first, second = judge([refund("a", 4000), refund("b", 4000, today=8000)], pack)
+
+    assert first == Run("within-automatic-limit", pays=True)
+    assert isinstance(second, AskPeople)
+    assert second.reason == "£80.00 to one customer today is above £50.00."
+
+
+def test_a_day_total_that_forgets_the_turns_earlier_calls_is_corrected(pack: PolicyPack) -> None:
+    _, second = judge([refund("a", 4000), refund("b", 4000, today=4000)], pack)
+
+    assert isinstance(second, AskPeople)
+
+
+def test_splitting_an_amount_reaches_no_lower_tier(pack: PolicyPack) -> None:
+    calls = [refund(f"c{n}", 20_000, today=20_000 * n) for n in range(1, 4)]
+
+    assert [judgement.needs for judgement in judge(calls, pack) if isinstance(judgement, AskPeople)] == [TWO] * 3
+
+
+def test_splitting_an_amount_does_not_pass_the_last_tier(pack: PolicyPack) -> None:
+    calls = [refund(f"c{n}", 90_000, today=90_000 * n) for n in range(1, 4)]
+
+    assert all(isinstance(judgement, Refuse) for judgement in judge(calls, pack))
+
+
+def test_customers_are_judged_apart(pack: PolicyPack) -> None:
+    calls = [refund("a", 4000, customer="C-1"), refund("b", 4000, customer="C-2"), refund("c", 40_000, customer="C-3")]
+
+    first, second, third = judge(calls, pack)
+
+    assert isinstance(first, Run)
+    assert isinstance(second, Run)
+    assert isinstance(third, AskPeople)
+    assert third.needs == ONE
+
+
+def test_what_moves_no_money_counts_towards_nothing(pack: PolicyPack) -> None:
+    calls = [refund("a", 150_000, will_fail="no"), refund("b", 150_000, duplicate_of="RF-1"), refund("c", 40_000)]
+
+    third = judge(calls, pack)[2]
+
+    assert isinstance(third, AskPeople)
+    assert third.needs == ONE
+
+
+def test_a_guard_is_kept_for_each_customer_who_is_paid_without_a_person(pack: PolicyPack) -> None:
+    paying = [refund("a", 900, customer="C-2"), refund("b", 800, customer="C-1"), refund("c", 100, customer="C-2")]
+    released = [refund("d", 18_000, customer="C-2"), refund("e", 18_000, customer="C-3")]
+
+    assert guards(paying, released, pack) == [
+        Guard(name="refunded_today_by_customer", subject="C-1", at_most=5000),
+        Guard(name="refunded_today_by_customer", subject="C-2", at_most=23_000),
+    ]

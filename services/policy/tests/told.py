@@ -1,0 +1,95 @@
+"""A run told fact by fact, with policy answering as it would."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from contracts.events import Draft, Event
+from contracts.facts import (
+    CallDecided,
+    CallQuote,
+    Customer,
+    Fact,
+    HoldExpired,
+    Limits,
+    Person,
+    RunStarted,
+    Ticket,
+    TurnQuoted,
+)
+from contracts.history import History
+from contracts.memory import MemoryLog
+from contracts.subjects import RunKey
+from policy import domain
+from policy.pack import PolicyPack
+
+KEY = RunKey("acme", "TCK-2004-1")
+
+
+def person(subject: str, role: str, issuer: str = "https://id.example") -> Person:
+    return Person(subject=subject, issuer=issuer, role=role)
+
+
+ALEX = person("alex", "operator")
+SAM, SUE = person("sam", "approver"), person("sue", "approver")
+LEE, LIA = person("lee", "lead"), person("lia", "lead")
+
+
+class Told:
+    """A history that grows by what is said in it, a second after the last fact unless told otherwise."""
+
+    def __init__(self, pack: PolicyPack, requested_by: Person = ALEX) -> None:
+        self.now = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+        self.log = MemoryLog(clock=lambda: self.now)
+        self.pack = pack
+        self.say(started(requested_by))
+
+    @property
+    def history(self) -> History:
+        return self.log.history(KEY)
+
+    def say(self, fact: Fact, *, cause: Event | None = None, after: timedelta = timedelta(seconds=1)) -> Event:
+        self.now += after
+        return self.log.say(self.history, Draft(fact, cause, key=str(len(self.log.accepted))))
+
+    def hear(self, event: Event) -> Fact | None:
+        """What policy says of the event; it becomes part of the run."""
+        draft = domain.react(self.history, event, self.pack)
+        return self.log.say(self.history, draft).fact if draft else None
+
+    def quote(self, *quotes: CallQuote, turn: int = 1, attempt: int = 1) -> Fact | None:
+        """What policy says of a fresh quote."""
+        return self.hear(self.say(TurnQuoted.model_construct(turn=turn, attempt=attempt, quotes=list(quotes))))
+
+    def decide(
+        self,
+        by: Person,
+        quote: CallQuote,
+        decision: str = "approve",
+        *,
+        after: timedelta = timedelta(seconds=1),
+        **more: Any,
+    ) -> Fact | None:
+        """What policy says of a decision on this very quote."""
+        decided = {"turn": 1, "call_id": quote.call_id, "digest": quote.digest, "decision": decision, "by": by, **more}
+        return self.hear(self.say(CallDecided.model_validate(decided), after=after))
+
+    def expire(self, *call_ids: str, turn: int = 1) -> Fact | None:
+        return self.hear(self.say(HoldExpired(turn=turn, call_ids=list(call_ids)), after=timedelta(hours=24)))
+
+
+def started(by: Person) -> RunStarted:
+    return RunStarted(
+        ticket=Ticket(
+            reference="TCK-2004",
+            customer=Customer(email="tom@example.org", id="C-1004"),
+            subject="Jacket",
+            body="I want to return it.",
+        ),
+        profile="support",
+        requested_by=by,
+        limits=Limits(max_steps=12, max_cost_micro_usd=1_000_000),
+        model="stand-in",
+        prompt_version="1",
+        policy_pack="acme",
+        toolset="shop",
+    )
