@@ -1,0 +1,52 @@
+"""Where the agent-runner's parts meet."""
+
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import structlog
+from contracts.bus import Bus
+from contracts.log import Log
+from psycopg_pool import AsyncConnectionPool
+
+from agent_runner.catalogue import Catalogue
+from agent_runner.handlers import Agent
+from agent_runner.ledger import Ledger
+from agent_runner.model import HOW_TO_SET_THE_KEY, Model
+from agent_runner.prices import Prices
+from agent_runner.profiles import Profiles
+from agent_runner.settings import Settings
+
+logger = structlog.get_logger()
+
+
+async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -> None:
+    pool = AsyncConnectionPool(
+        settings.postgres_dsn.get_secret_value(),
+        kwargs={"autocommit": True, "application_name": "agent-runner"},
+        min_size=1,
+        max_size=8,
+        open=False,
+    )
+    await pool.open()
+    stack.push_async_callback(pool.close)
+    key = settings.model_api_key.get_secret_value() if settings.model_api_key else None
+    model = Model(key, settings.model_base_url, settings.model_timeout_s)
+    stack.push_async_callback(model.close)
+    if not key and not settings.model_base_url:
+        logger.error("no model key", effect="every run will fail", remedy=HOW_TO_SET_THE_KEY)
+    agent = Agent(
+        log=log,
+        bus=bus,
+        model=model,
+        ledger=Ledger(pool),
+        catalogue=Catalogue(bus),
+        profiles=Profiles.load(),
+        prices=Prices.load(),
+        model_instead=settings.model,
+        calls_per_tenant=settings.calls_per_tenant,
+        run_life=timedelta(seconds=settings.run_life_s),
+        chat_idle=timedelta(seconds=settings.chat_idle_s),
+    )
+    await bus.hear(agent.hear)
+    await bus.hear_timers(agent.hear_timer)
+    await bus.hear_dead(agent.hear_dead)

@@ -1,0 +1,190 @@
+"""What the agent does about what it hears: asks the model, and says what came of it."""
+
+import asyncio
+from collections import defaultdict
+from datetime import timedelta
+
+import structlog
+from contracts.bus import Bus
+from contracts.events import Draft, Event
+from contracts.facts import Fact, Json, ReplyGiven, RunStarted
+from contracts.handler import respond
+from contracts.history import History
+from contracts.log import Log
+from contracts.stops import stop
+from contracts.subjects import RunKey, parse
+
+from agent_runner import request
+from agent_runner.answer import Answer
+from agent_runner.catalogue import Catalogue, NoToolset
+from agent_runner.domain import Ask, Run, abandoned, awaits_customer, ended, next_step, out_of_money, overdue, said
+from agent_runner.ledger import Ledger
+from agent_runner.metrics import REUSED
+from agent_runner.model import Model, Unusable
+from agent_runner.prices import NoPrice, Price, Prices
+from agent_runner.profiles import Profiles, Unknown
+from agent_runner.request import Request
+
+logger = structlog.get_logger()
+
+
+class Agent:
+    """The runner's handlers. `model_instead` is asked instead of the model that a run names."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        bus: Bus,
+        model: Model,
+        ledger: Ledger,
+        catalogue: Catalogue,
+        profiles: Profiles,
+        prices: Prices,
+        model_instead: str | None,
+        calls_per_tenant: int,
+        run_life: timedelta,
+        chat_idle: timedelta,
+    ) -> None:
+        self._log = log
+        self._bus = bus
+        self._model = model
+        self._ledger = ledger
+        self._catalogue = catalogue
+        self._profiles = profiles
+        self._prices = prices
+        self._model_instead = model_instead
+        self._shares: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(calls_per_tenant))
+        self._run_life = run_life
+        self._chat_idle = chat_idle
+
+    async def hear(self, event: Event) -> None:
+        """A fact of a run. What the model answered is kept while the run grows, and said behind the newer facts."""
+        word: Fact | None = None
+
+        async def react(history: History, event: Event) -> Draft | None:
+            nonlocal word
+            step = next_step(history.events, event)
+            if step is None:
+                return None
+            if not isinstance(step, Ask):
+                return Draft(step, event)
+            if word is None:
+                async with self._shares[event.key.tenant]:
+                    word = await self._say(step.run, event)
+            return Draft(word, event)
+
+        if isinstance(event.fact, RunStarted):
+            await self._set_timer(event, "life", self._run_life)
+        await respond(self._log, event, react)
+        if isinstance(event.fact, ReplyGiven):
+            await self._mind_a_silent_customer(event)
+
+    # Asking the model
+
+    async def _say(self, run: Run, due: Event) -> Fact:
+        """The model's answer to `due`, or why there is none."""
+        try:
+            price = self._prices.of(self._model_of(run))
+            asked = await self._request(run, due, price)
+            if asked is None:
+                return out_of_money(run)
+            return said(run, await self._answer(asked, run, due, price))
+        except (Unknown, NoToolset) as error:
+            return ended(run, "failed", f"{error} The run was not worked on. Start it again with one that there is.")
+        except NoPrice as error:
+            return ended(
+                run,
+                "failed",
+                f"The model {str(error)!r} has no price, so the run's cost limit could not be kept and it was not "
+                "asked. Add it to the agent-runner's prices.yaml, or set TURNGATE_MODEL to one that is there, and "
+                "start the run again.",
+            )
+        except Unusable as error:
+            logger.error("model unusable", reason=str(error), internals=error.internals, reference=_reference(due))
+            return ended(run, "failed", f"{error} Reference: {_reference(due)}.")
+
+    async def _request(self, run: Run, due: Event, price: Price) -> Request | None:
+        profile = self._profiles.profile(run.started.profile)
+        prompt = self._profiles.prompt(run.started.prompt_version)
+        tools = await self._catalogue.tools(due.key.tenant, run.started.toolset)
+        try:
+            return request.build(run, prompt, tools, self._model_of(run), price, profile.max_tokens)
+        except Exception as error:
+            logger.exception("request could not be built", reference=_reference(due))
+            raise Unusable(
+                "The next question to the model could not be put together, and the run was stopped."
+            ) from error
+
+    async def _answer(self, asked: Request, run: Run, due: Event, price: Price) -> Answer:
+        recorded = await self._ledger.reserve(due, asked)
+        if recorded is not None:
+            REUSED.inc()
+            return recorded
+        stop("agent-runner.before-answer")
+        step = run.steps + 1
+
+        async def hear(text: str) -> None:
+            await self._bus.live(due.key, {"step": step, "text": text})
+
+        try:
+            async with self._ledger.holding(due):
+                answer = await self._model.ask(asked, price, hear)
+        except Exception:
+            await self._ledger.release(due)
+            raise
+        stop("agent-runner.after-answer")
+        await self._bus.live(due.key, {"step": step, "done": True})
+        return await self._ledger.record(due, answer)
+
+    def _model_of(self, run: Run) -> str:
+        return self._model_instead or run.started.model
+
+    # Time
+
+    async def _set_timer(self, event: Event, what: str, after: timedelta) -> None:
+        body = {"tenant": event.key.tenant, "run": event.key.run, "what": what, "of": event.id}
+        await self._bus.set_timer(f"{event.key.tenant}.{event.key.run}.{what}", event.time + after, body)
+
+    async def _mind_a_silent_customer(self, reply: Event) -> None:
+        history = await self._log.read(reply.key, at=reply)
+        if awaits_customer(history.events, reply.id):
+            await self._set_timer(reply, "idle", self._chat_idle)
+
+    async def hear_timer(self, body: Json) -> None:
+        """A run has gone on for long, or its customer has been silent; the log says whether that is still so."""
+        history = await self._log.read(RunKey(body["tenant"], body["run"]))
+        since = next((event for event in history.events if event.id == body["of"]), None)
+        if since is None:
+            return
+
+        def react(history: History, event: Event) -> Draft | None:
+            end = overdue(history.events, event)
+            return Draft(end, None, key=f"{body['what']} {event.id}") if end else None
+
+        await respond(self._log, since, react)
+
+    # What nobody could handle
+
+    async def hear_dead(self, letter: Json) -> None:
+        """A fact that some service gave up on: its run is ended, and what went wrong stays in the log file."""
+        reference = f"{letter['service']}-{letter['sequence']}"
+        logger.error("dead letter", reference=reference, subject=letter["subject"], error=letter["error"])
+        try:
+            key, kind = parse(letter["subject"])
+        except ValueError:
+            return  # no fact of a run; a timer, say
+        head = (await self._log.read(key)).head
+        if head is None:
+            return
+
+        def react(history: History, event: Event) -> Draft | None:
+            end = abandoned(history.events, letter["service"], kind, reference)
+            return Draft(end, None, key=f"dead {reference}") if end else None
+
+        await respond(self._log, head, react)
+
+
+def _reference(event: Event) -> str:
+    """What an operator quotes, and the log file is searched for."""
+    return event.id[:8]

@@ -1,0 +1,91 @@
+"""The spend ledger: what is reserved for a model call, and its answer, kept so that none is paid for twice."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import psycopg
+from contracts.errors import Outage
+from contracts.events import Event
+from psycopg.types.json import Json as AsJson
+from psycopg_pool import AsyncConnectionPool
+
+from agent_runner.answer import Answer
+from agent_runner.request import Request
+
+Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
+
+LEASE = 6.0  # seconds that a reservation outlives its holder
+RENEWED_EVERY = 2.0
+LOOKED_AT_EVERY = 0.25
+
+
+class Ledger:
+    """One line a model call, by the event that led to it. `holder` names this process among all that ask."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._holder = uuid.uuid4()
+
+    async def reserve(self, cause: Event, request: Request) -> Answer | None:
+        """None: the call is ours to make. Else the answer that was recorded for it.
+
+        While another living process makes the same call, waits for its answer; once that process has gone, takes over.
+        """
+        while True:
+            mine, answer = await self._call(
+                "select mine, answer from ledger.reserve(%s, %s, %s, %s, %s, %s, %s, %s)",
+                *self._line(cause),
+                request.digest,
+                request.model,
+                self._holder,
+                request.at_most_micro_usd,
+                LEASE,
+            )
+            if mine:
+                return None
+            if answer is not None:
+                return Answer.model_validate(answer)
+            await asyncio.sleep(LOOKED_AT_EVERY)
+
+    async def record(self, cause: Event, answer: Answer) -> Answer:
+        """Keeps the answer and what it cost; gives the one that holds, which is the first that was recorded."""
+        document = AsJson(answer.model_dump(mode="json"))
+        (held,) = await self._call(
+            "select ledger.record(%s, %s, %s, %s, %s)", *self._line(cause), document, answer.cost_micro_usd
+        )
+        return answer if held is None else Answer.model_validate(held)
+
+    async def release(self, cause: Event) -> None:
+        """Gives a reservation back: the call was not made, or nothing came of it."""
+        await self._call("select ledger.hold(%s, %s, %s, %s, null)", *self._line(cause), self._holder)
+
+    @asynccontextmanager
+    async def holding(self, cause: Event) -> AsyncIterator[None]:
+        """Keeps a reservation ours for as long as the call takes."""
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEWED_EVERY)
+                with suppress(Outage):
+                    await self._call("select ledger.hold(%s, %s, %s, %s, %s)", *self._line(cause), self._holder, LEASE)
+
+        task = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    @staticmethod
+    def _line(cause: Event) -> tuple[str, str, str]:
+        return cause.key.tenant, cause.key.run, cause.id
+
+    async def _call(self, query: str, *parameters: Any) -> tuple[Any, ...]:
+        try:
+            async with self._pool.connection() as connection:
+                row = await (await connection.execute(query, parameters)).fetchone()
+        except psycopg.OperationalError as error:
+            raise Outage(f"The ledger's database is away: {error!r}") from error
+        return row or (None,)

@@ -1,0 +1,62 @@
+"""What the model is asked: a pure function of the run, so that the same question has the same digest."""
+
+import hashlib
+from dataclasses import dataclass
+
+from contracts.canonical import canonical
+from contracts.facts import Json
+
+from agent_runner.domain import Run
+from agent_runner.prices import Price
+from agent_runner.profiles import Prompt
+from agent_runner.transcript import Message, messages
+
+LEAST_OUTPUT = 512  # tokens; with less than that an answer is not worth asking for
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What an agent may call: `offered` as the Messages API takes it, its size in bytes, the tools service's digest."""
+
+    offered: list[Json]
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of the Messages API. `at_most_micro_usd` is what it may cost and therefore what is reserved for it."""
+
+    model: str
+    max_tokens: int
+    system: str
+    tools: list[Json]
+    messages: list[Message]
+    digest: str
+    tools_digest: str
+    at_most_micro_usd: int
+
+
+def build(run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most: int) -> Request | None:
+    """The request for what the run owes next, `most` tokens of output at most; None if the run's money does not reach.
+
+    A token is at least one byte, so the bytes of a prompt bound its tokens: the limit holds whatever the text is.
+    """
+    conversation = messages(run.conversation(), prompt.ticket)
+    said = canonical(conversation)
+    prompt_tokens = len(said) + len(prompt.system.encode()) + tools.size
+    left = run.started.limits.max_cost_micro_usd - run.cost_micro_usd
+    max_tokens = min(most, price.affordable_output(prompt_tokens, left))
+    if max_tokens < min(LEAST_OUTPUT, most):
+        return None
+    asked = canonical({"model": model, "max_tokens": max_tokens, "prompt": prompt.version, "tools": tools.digest})
+    return Request(
+        model=model,
+        max_tokens=max_tokens,
+        system=prompt.system,
+        tools=tools.offered,
+        messages=conversation,
+        digest=hashlib.sha256(asked + said).hexdigest(),
+        tools_digest=tools.digest,
+        at_most_micro_usd=price.at_most(prompt_tokens, max_tokens),
+    )
