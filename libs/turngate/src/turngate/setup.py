@@ -37,8 +37,7 @@ def prepare_nats(url: str, user: str | None, password: str | None, replicas: int
 
 
 def seed(environments: Mapping[str, Mapping[str, str]]) -> None:
-    """Runs `python -m <package> seed` of the services that have something to seed, at once, each in its own
-    environment."""
+    """Runs `python -m <package> seed` of these services, all at once, each in its own environment."""
     running = {
         service: subprocess.Popen(  # noqa: S603 - our own modules
             [sys.executable, "-m", service.replace("-", "_"), "seed"],
@@ -48,8 +47,7 @@ def seed(environments: Mapping[str, Mapping[str, str]]) -> None:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for service in SEEDED
-        if service in environments
+        for service in environments
     }
     for service, process in running.items():
         output, _ = process.communicate()

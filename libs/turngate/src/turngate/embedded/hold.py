@@ -12,14 +12,21 @@ NAME = "lock"
 
 def take(data: Path) -> IO[str]:
     """Holds the directory until the returned file is closed. Raises Trouble where a running system holds it."""
-    data.mkdir(parents=True, exist_ok=True)
-    file = (data / NAME).open("a+")
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        file = (data / NAME).open("a+")
+    except OSError as error:
+        raise Trouble(
+            f"{data} cannot be used: {error.strerror}. Nothing was started. "
+            "Run this as the user whom it belongs to, or name another directory with --data."
+        ) from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise Trouble(
             f"A system already runs on {data} (pid {holder(data)}). Nothing was started. "
-            f"`turngate status --data {data}` shows it, `turngate down --data {data}` stops it; another --data starts a second one."
+            f"`turngate status --data {data}` shows it, `turngate down --data {data}` stops it; "
+            "another --data starts a second one."
         ) from None
     file.truncate(0)
     file.write(f"{os.getpid()}\n")

@@ -28,7 +28,7 @@ def spawn(
     output goes to `log`. Linux sends `death_signal` when the thread that forked ends: fork from the main thread."""
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("a leashed process must be started from the main thread")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     command = list(argv) if LINUX else [sys.executable, "-m", "turngate.embedded.watchdog", *argv]
     with log.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - a command line of our own making

@@ -37,7 +37,7 @@ class Postgres:
 
     def __init__(self, data: Path, port: int, password: str, *, durable: bool = True) -> None:
         self.data, self.port, self.password, self.durable = data, port, password, durable
-        self.account: Account | None = unprivileged()
+        self.account: Account | None = unprivileged(data / "postgres")
         self.home = home_for(self.account, data / "postgres", data / "postgres.path")
         self.programs = reachable_copy(self.account, postgres_directory(), self.home) / "bin"
         self.cluster = self.home / "cluster"

@@ -37,8 +37,17 @@ def default_tenants() -> Path:
 class System:
     """One system on one data directory, which it holds from `up` on."""
 
-    def __init__(self, data: Path, port: int, host: str = "127.0.0.1", say: Say = print) -> None:
+    def __init__(
+        self,
+        data: Path,
+        port: int,
+        host: str = "127.0.0.1",
+        say: Say = print,
+        services: Callable[[Place], list[Child]] = services,
+        seeded: tuple[str, ...] = setup.SEEDED,
+    ) -> None:
         self.data, self.port, self.host, self._say = data.absolute(), port, host, say
+        self._services, self._seeded = services, seeded
         self._keepers: list[Keeper] = []
         self._keeping: list[asyncio.Task[None]] = []
         self._state: State | None = None
@@ -82,7 +91,7 @@ class System:
         try:
             await asyncio.gather(self._begin(place.postgres.child()), self._begin(place.nats.child()))
             await self._set_up(place)
-            await asyncio.gather(*(self._begin(child) for child in services(place)), aside)
+            await asyncio.gather(*(self._begin(child) for child in self._services(place)), aside)
         finally:
             aside.cancel()
         self._state.ready = True
@@ -103,7 +112,7 @@ class System:
         self._say("making the database")
         await asyncio.to_thread(setup.prepare_postgres, place.postgres.dsn(), place.passwords.__getitem__)
         self._say("writing the demo's rows")
-        await asyncio.to_thread(setup.seed, {name: place.environment(name) for name in setup.SEEDED})
+        await asyncio.to_thread(setup.seed, {name: place.environment(name) for name in self._seeded})
         stamp.write_text(done)
 
     def _place(self) -> Place:

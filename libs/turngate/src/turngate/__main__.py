@@ -1,0 +1,5 @@
+"""`python -m turngate` is `turngate`."""
+
+from turngate.cli import main
+
+main()

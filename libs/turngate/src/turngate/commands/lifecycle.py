@@ -1,0 +1,188 @@
+"""`turngate up`, `down`, `status` and `token`."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, console, print_json
+from turngate.embedded import hold, state
+from turngate.embedded.state import State
+from turngate.embedded.trouble import Trouble
+
+STARTS_WITHIN = 180.0
+STOPS_WITHIN = 60.0
+
+
+def up(
+    data: Data = DEFAULT_DATA,
+    port: Annotated[int, typer.Option(envvar="TURNGATE_PORT", help="The console's port; 0 takes a free one.")] = 8100,
+    host: Annotated[str, typer.Option(help="The address that the console listens on.")] = "127.0.0.1",
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when all is ready; `turngate down` stops it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Start the system on this machine: Postgres, NATS, the five services. Ctrl-C stops all of it."""
+    if detach:
+        _detach(data, port, host)
+        _announce(state.read(data), as_json)
+        return
+    import asyncio
+
+    from turngate.embedded.system import System
+
+    def say(text: str) -> None:
+        console.print(f"[dim]{text}[/]" if not as_json else "", end="\n" if not as_json else "")
+
+    asyncio.run(System(data, port, host, say).run(lambda ready: _announce(ready, as_json, attached=True)))
+
+
+def _detach(data: Path, port: int, host: str) -> None:
+    if (pid := hold.holder(data)) is not None:
+        raise Trouble(
+            f"A system already runs on {data} (pid {pid}). Nothing was started. `turngate down --data {data}` stops it."
+        )
+    log = data / "logs" / "system.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begin = log.stat().st_size if log.exists() else 0
+    command = [sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", str(port), "--host", host]
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - this very program
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    deadline = time.monotonic() + STARTS_WITHIN
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise Trouble(log.read_bytes()[begin:].decode(errors="replace").strip() or "The system ended at once.")
+        if _is_ready(data, process.pid):
+            return
+        time.sleep(0.05)
+    process.terminate()
+    raise Trouble(
+        f"The system was not ready after {STARTS_WITHIN:.0f} s and was stopped. Its logs are in {log.parent}."
+    )
+
+
+def _is_ready(data: Path, pid: int) -> bool:
+    try:
+        found = state.read(data)
+    except Trouble:
+        return False
+    return found.ready and found.pid == pid
+
+
+def _announce(ready: State, as_json: bool, attached: bool = False) -> None:
+    if as_json:
+        typer.echo(_shown(ready, compact=True))
+        return
+    from turngate.embedded.system import default_tenants
+    from turngate.people import STAFF, tenants
+
+    console.print(f"\n[bold]Turngate is up.[/]  Console: [bold]{ready.url}[/]")
+    if ready.model == "stand-in":
+        console.print(
+            "[bold yellow]No model key: the STAND-IN answers, not a model.[/] Its answers are made by rules. "
+            "Set ANTHROPIC_API_KEY and start again for a real model."
+        )
+    else:
+        console.print("A real model answers, with the key from the environment: runs cost money.")
+    if ready.issuer_url:
+        console.print("Sign in as:")
+        for tenant in tenants(default_tenants()):
+            people = ", ".join(f"{who.subject} ({who.role})" for who in STAFF if who.tenant == tenant)
+            if people:
+                console.print(f"  {tenant}: {people}")
+    console.print(f"Data and logs: {ready.data}")
+    console.print("Ctrl-C stops everything.\n" if attached else f"`turngate down --data {ready.data}` stops it.\n")
+
+
+def down(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
+    """Stop the system that runs on the data directory. Its data stays."""
+    pid = hold.holder(data)
+    if pid is None:
+        raise Trouble(f"No system runs on {data}. Nothing was stopped.")
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOPS_WITHIN
+    while hold.holder(data) == pid:
+        if time.monotonic() > deadline:
+            raise Trouble(f"The system (pid {pid}) has not stopped after {STOPS_WITHIN:.0f} s. Its data is unharmed.")
+        time.sleep(0.02)
+    print_json({"stopped": pid}) if as_json else console.print(f"Stopped (pid {pid}).")
+
+
+def status(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
+    """Show where the running system is reached, and how each of its processes is. Exit 1 where one is not well."""
+    found = state.read(data)
+    processes = _health(found)
+    well = found.ready and all(process["healthy"] for process in processes.values())
+    if as_json:
+        print_json({**_document(found), "processes": processes, "healthy": well})
+    else:
+        console.print(f"Console: {found.url}   Model: {found.model}   Data: {found.data}   pid {found.pid}")
+        for name, process in processes.items():
+            condition = "[green]healthy[/]" if process["healthy"] else "[red]not healthy[/]"
+            restarts = f", started again {process['restarts']} times" if process["restarts"] else ""
+            console.print(f"  {name:<14} pid {process['pid']:<8} {condition}{restarts}")
+    if not well:
+        raise typer.Exit(1)
+
+
+def _document(found: State) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(found)
+
+
+def _shown(found: State, compact: bool) -> str:
+    import json
+
+    return json.dumps(_document(found), indent=None if compact else 2)
+
+
+def _health(found: State) -> dict[str, dict[str, Any]]:
+    """Each process asked now: the services by their health page, the servers by their ports."""
+    import socket
+    from urllib.parse import urlsplit
+
+    from turngate.embedded.services import answers
+
+    def listens(url: str) -> bool:
+        parts = urlsplit(url)
+        try:
+            with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=2):
+                return True
+        except OSError:
+            return False
+
+    servers = {"postgres": found.postgres_url, "nats": found.nats_url}
+    return {
+        name: {
+            **process,
+            "healthy": answers(process["health"])() if process["health"] else listens(servers[name]),
+        }
+        for name, process in found.processes.items()
+    }
+
+
+def token(
+    who: Annotated[str, typer.Option("--as", help="Whose: alex, sam, lee … or cust-<customer id>.")],
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    as_json: Json = False,
+) -> None:
+    """Print a token from the embedded issuer, good for twelve hours."""
+    from turngate.sign_in import sign_in
+
+    text = sign_in(data, who, tenant)
+    print_json({"access_token": text, "as": who}) if as_json else typer.echo(text)
+
+
+def register(app: typer.Typer) -> None:
+    for command in (up, down, status, token):
+        app.command()(command)

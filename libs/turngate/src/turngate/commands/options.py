@@ -1,0 +1,32 @@
+"""The options that many commands share, and how they say what they found."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+console = Console(highlight=False, soft_wrap=True)
+
+Data = Annotated[
+    Path, typer.Option("--data", envvar="TURNGATE_DATA", help="The data directory of the embedded system.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="TURNGATE_URL", help="Another system's gateway; its token comes from TURNGATE_TOKEN."),
+]
+As = Annotated[str | None, typer.Option("--as", help="Who asks: a person of the demo. Default: the tenant's operator.")]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="The tenant, where the name alone does not say it.")]
+
+DEFAULT_DATA = Path(".turngate")
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def environment_token() -> str | None:
+    return os.environ.get("TURNGATE_TOKEN")

@@ -1,0 +1,53 @@
+"""nats-server from the wheel, with a user a service."""
+
+import signal
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+from turngate.embedded.child import start, stop
+from turngate.embedded.nats import SETUP, Nats
+from turngate.embedded.passwords import Passwords
+from turngate.testing import NatsAccess
+
+
+async def test_a_killed_server_comes_back_on_its_port_with_what_it_had_stored(data_dir: Path) -> None:
+    server = Nats(data_dir, Passwords(data_dir / "passwords.json"))
+    process = start(server.child())
+    url = server.url
+    client = await nats.connect(url, user=SETUP, password=server.password(SETUP))
+    await client.jetstream().add_stream(name="KEPT", subjects=["kept.>"])
+    await client.jetstream().publish("kept.one", b"1")
+    await client.close()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+    child = server.child()
+    process = start(child)
+    try:
+        assert server.url == url
+        client = await nats.connect(url, user=SETUP, password=server.password(SETUP))
+        assert (await client.jetstream().stream_info("KEPT")).state.messages == 1
+        await client.close()
+    finally:
+        stop(child, process)
+
+
+async def test_a_service_cannot_say_what_another_says(nats_server: NatsAccess) -> None:
+    refused: list[str] = []
+
+    async def error_cb(error: Exception) -> None:
+        refused.append(str(error))
+
+    user, password = nats_server.user("agent-runner")
+    client = await nats.connect(nats_server.url, user=user, password=password, error_cb=error_cb)
+    await client.publish("run.acme.T-1.policy.turn-forwarded", b"{}")
+    await client.flush()
+    await client.close()
+    assert "permissions violation" in refused[0].lower()
+
+
+async def test_without_the_password_nobody_enters(nats_server: NatsAccess) -> None:
+    with pytest.raises(nats.errors.Error, match=r"(?i)authorization"):
+        await nats.connect(nats_server.url, user="policy", password="guessed", allow_reconnect=False)
