@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import rfc8785
@@ -15,11 +16,16 @@ _encode = json.JSONEncoder(
 def canonical(value: Any) -> bytes:
     """The RFC 8785 form of a JSON value, as UTF-8.
 
-    Raises ValueError for what the form cannot carry: NaN, integers beyond 2^53, lone surrogates, keys that are no text.
+    Raises ValueError for what the form cannot carry: NaN, integers beyond 2^53 (also when they are floats: the form
+    would spell them as integers, which nobody could read and write again), lone surrogates, keys that are no text.
     """
-    if _is_plain(value):
-        return _encode(value).encode()
-    return rfc8785.dumps(value)
+    try:
+        if _is_plain(value):
+            return _encode(value).encode()
+        _refuse_large(value)
+        return rfc8785.dumps(value)
+    except RecursionError as error:
+        raise ValueError("The value is nested too deeply.") from error
 
 
 def sha256(value: Any) -> str:
@@ -43,3 +49,15 @@ def _is_plain(value: Any) -> bool:
     if kind is list or kind is tuple:
         return all(_is_plain(item) for item in value)
     return False
+
+
+def _refuse_large(value: Any) -> None:
+    if isinstance(value, float):
+        if LARGEST < abs(value) < 1e21:  # from 1e21 on the form keeps the exponent
+            raise ValueError(f"{value!r} is beyond the integers that JSON carries.")
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            _refuse_large(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_large(item)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +13,8 @@ from contracts.facts import CATALOGUE, Fact, Json
 from contracts.subjects import RunKey, parse
 
 TRAIL_LENGTH = 32
+# Bytes. A broker takes messages of 1 MB with their headers; what it would not take must not look like an outage.
+LARGEST = 900_000
 SOURCES = {
     "desk": "/turngate/gateway",
     "agent": "/turngate/agent-runner",
@@ -20,6 +23,7 @@ SOURCES = {
     "approvals": "/turngate/approvals",
 }
 _NAMESPACE = uuid.UUID("5a6cdd30-1a66-53a8-9f60-6a1f0c5b8a5e")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +81,19 @@ class Event:
         return document
 
     def follows(self, chain: str) -> bool:
-        """Whether the seal is right, given the chain of the event before ('' for the first)."""
+        """Whether the seal is right, given the chain of the event before ('' for the first).
+
+        The seal is over what is said, not over its spelling: blanks and the order of keys may have changed since.
+        """
         cut = self.payload.replace(b'"chain":"' + self.chain.encode() + b'",', b"", 1)
         if self.chain == _seal(chain, cut):
             return True
-        document = self.document()
-        document.pop("chain", None)
-        return self.chain == _seal(chain, canonical(document))
+        try:
+            document = json.loads(self.payload, object_pairs_hook=_no_key_twice)
+            del document["chain"]
+            return self.chain == _seal(chain, canonical(document))
+        except (ValueError, KeyError):
+            return False  # nothing that was ever sealed
 
 
 def event_id(key: RunKey, cause: str | None, kind: str, discriminator: str) -> str:
@@ -93,7 +103,10 @@ def event_id(key: RunKey, cause: str | None, kind: str, discriminator: str) -> s
 
 
 def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, traceparent: str | None = None) -> Event:
-    """The event that says `draft` behind `before`. Its payload is canonical, so that the seal is checked as it is."""
+    """The event that says `draft` behind `before`. Its payload is canonical, so that the seal is checked as it is.
+
+    Raises ValueError for a fact that JSON cannot carry, or that is larger than the broker takes.
+    """
     fact = draft.fact
     trail = (*before.trail, Link(before.sequence, before.kind))[-TRAIL_LENGTH:] if before else ()
     cause = draft.cause.id if draft.cause else None
@@ -115,6 +128,8 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
     if traceparent:
         document["traceparent"] = traceparent
     body = canonical(document)
+    if len(body) > LARGEST:
+        raise ValueError(f"{fact.kind} of {key.run} has {len(body):,} bytes; a fact has at most {LARGEST:,}.")
     chain = _seal(before.chain if before else "", body)
     return Event(
         id=document["id"],
@@ -134,24 +149,29 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
 
 def read(subject: str, sequence: int, payload: bytes) -> Event:
     """The event that the stream holds under `subject`. What the body says of itself must agree with the subject."""
-    key, kind = parse(subject)
     try:
+        key, kind = parse(subject)
         document = json.loads(payload)
         event = from_document(document, sequence, payload)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptLog(f"Event {sequence} of {subject} cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptLog(f"Event {sequence} of {subject} cannot be read: {error!r}"[:2000]) from error
     if event.key != key or event.kind != kind:
         raise CorruptLog(f"Event {sequence} says that it is {event.kind} of {event.key}; its subject is {subject}.")
     return event
 
 
 def from_document(document: Json, sequence: int = 0, payload: bytes | None = None) -> Event:
-    """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given."""
+    """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for what is no event of ours.
+    """
     prefix, author, name, version = document["type"].split(".")
     if prefix != "turngate" or version != "v1":
         raise ValueError(f"type {document['type']!r} is not one of ours")
     kind = f"{author}.{name}"
     known = CATALOGUE.get(kind)
+    trail = _read_trail(document["trail"])
+    _check(document, trail)
     return Event(
         id=document["id"],
         key=RunKey(document["tenant"], document["subject"]),
@@ -159,8 +179,8 @@ def from_document(document: Json, sequence: int = 0, payload: bytes | None = Non
         fact=known.model_validate(document["data"], extra="ignore") if known else None,
         ordinal=document["ordinal"],
         cause=document.get("cause"),
-        time=datetime.fromisoformat(document["time"]),
-        trail=_read_trail(document["trail"]),
+        time=_read_time(document["time"]),
+        trail=trail,
         chain=document["chain"],
         traceparent=document.get("traceparent"),
         sequence=sequence,
@@ -168,8 +188,39 @@ def from_document(document: Json, sequence: int = 0, payload: bytes | None = Non
     )
 
 
+def _check(document: Json, trail: tuple[Link, ...]) -> None:
+    """What readers rely on without looking again."""
+    ordinal = document["ordinal"]
+    if type(ordinal) is not int or ordinal < 0:
+        raise ValueError(f"ordinal {ordinal!r} is no position in a run")
+    if len(trail) != min(ordinal, TRAIL_LENGTH):
+        raise ValueError(f"a trail of {len(trail)} at ordinal {ordinal}")
+    if not _HASH.fullmatch(document["chain"]):
+        raise ValueError("chain is no SHA-256")
+    if not isinstance(document["id"], str):
+        raise ValueError("id is no text")
+    for name in ("cause", "traceparent"):
+        if not isinstance(document.get(name, ""), str):
+            raise ValueError(f"{name} is no text")
+
+
+def _no_key_twice(pairs: list[tuple[str, object]]) -> Json:
+    """Parsers differ in which of two equal keys they take, so a document that has any is nobody's word."""
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise ValueError("a key stands twice")
+    return document
+
+
 def _read_trail(text: str) -> tuple[Link, ...]:
     return tuple(Link(int(s), k) for s, k in (entry.split(":") for entry in text.split())) if text else ()
+
+
+def _read_time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"time {text!r} has no zone")
+    return time
 
 
 def _seal(previous: str, body: bytes) -> str:

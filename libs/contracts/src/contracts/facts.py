@@ -9,8 +9,19 @@ Author = Literal["desk", "agent", "tools", "policy", "approvals"]
 Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Json = dict[str, Any]
+Name = Annotated[str, StringConstraints(max_length=512)]
 Text = Annotated[str, StringConstraints(max_length=64_000)]
 Minor = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]
+Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+Turn = Annotated[int, Field(ge=1, le=1_000_000)]
+Attempt = Annotated[int, Field(ge=1, le=3)]
+# A fourth quote is only ever refused: the world keeps changing.
+LastAttempt = Annotated[int, Field(ge=1, le=4)]
+MOST_CALLS = 64
+T = TypeVar("T")
+# One entry a call of the turn.
+PerCall = Annotated[list[T], Field(min_length=1, max_length=MOST_CALLS)]
+CallIds = Annotated[list[Name], Field(max_length=MOST_CALLS)]
 
 
 class Part(BaseModel):
@@ -47,13 +58,13 @@ def said_by(author: Author, name: str, *, terminal: bool = False) -> Callable[[t
 
 
 class Customer(Part):
-    email: str
-    name: str | None = None
-    id: str | None = None
+    email: Name
+    name: Name | None = None
+    id: Name | None = None
 
 
 class Ticket(Part):
-    reference: str
+    reference: Name
     channel: Literal["ticket", "chat"] = "ticket"
     customer: Customer
     subject: Text
@@ -63,29 +74,29 @@ class Ticket(Part):
 class Person(Part):
     """Who asked or decided, as their token said. `issuer` and `subject` together are the person."""
 
-    subject: str
-    issuer: str
-    role: str
-    token_id: str | None = None
+    subject: Name
+    issuer: Name
+    role: Name
+    token_id: Name | None = None
 
 
 class Limits(Part):
-    max_steps: Annotated[int, Field(ge=1)]
-    max_cost_micro_usd: Annotated[int, Field(ge=0)]
+    max_steps: Annotated[int, Field(ge=1, le=1_000_000)]
+    max_cost_micro_usd: Count
 
 
 class Usage(Part):
     """Tokens of one model call."""
 
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
+    input: Count = 0
+    output: Count = 0
+    cache_read: Count = 0
+    cache_write: Count = 0
 
 
 class ToolCall(Part):
-    call_id: str
-    tool: str
+    call_id: Name
+    tool: Name
     arguments: Json
 
 
@@ -93,7 +104,7 @@ class Effect(Part):
     """What a write would do, for a person: money in minor units, the object's state before and after."""
 
     summary: Text
-    object: str
+    object: Name
     amount_minor: Minor | None = None
     currency: Currency | None = None
     before: Json = {}
@@ -108,38 +119,38 @@ class QuoteFacts(Part):
     """
 
     refunded_today_minor: Minor | None = None
-    refunds_today_of_tenant: int | None = None
-    again_after: str | None = None
+    refunds_today_of_tenant: Count | None = None
+    again_after: Name | None = None
 
 
 class CallQuote(Part):
     """What one call would do. `will_fail` is the explanation that the model gets instead of an effect."""
 
-    call_id: str
-    tool: str
+    call_id: Name
+    tool: Name
     kind: Literal["read", "write"]
     arguments: Json
-    subject: str | None = None
+    subject: Name | None = None
     effect: Effect | None = None
     facts: QuoteFacts = QuoteFacts()
     will_fail: Text | None = None
-    duplicate_of: str | None = None
+    duplicate_of: Name | None = None
     digest: Digest
 
 
 class Pack(Part):
     """Which policy judged: the pack's name, version and the digest of its text."""
 
-    name: str
-    version: int
+    name: Name
+    version: Count
     digest: Digest
 
 
 class Verdict(Part):
-    call_id: str
+    call_id: Name
     verdict: Literal["run", "declined"]
     digest: Digest
-    rule: str
+    rule: Name
     reason: Text = ""
 
 
@@ -147,7 +158,7 @@ class Guard(Part):
     """A total that must hold at the moment of execution: `name` of `subject` at most `at_most`."""
 
     name: Literal["refunded_today_by_customer", "refunds_today_of_tenant"]
-    subject: str
+    subject: Name
     at_most: Minor
 
 
@@ -156,13 +167,13 @@ class Needs(Part):
 
     role: Literal["approver", "lead"] = "approver"
     people: Annotated[int, Field(ge=1, le=5)] = 1
-    one_of_role: str | None = None
+    one_of_role: Name | None = None
 
 
 class Hold(Part):
-    call_id: str
+    call_id: Name
     digest: Digest
-    rule: str
+    rule: Name
     reason: Text
     needs: Needs = Needs()
 
@@ -170,7 +181,7 @@ class Hold(Part):
 class CallResult(Part):
     """The result that the model is given for one call. `content` is its text, `data` the same for machines."""
 
-    call_id: str
+    call_id: Name
     content: Text
     data: Json = {}
     is_error: bool = False
@@ -183,19 +194,19 @@ class CallResult(Part):
 @said_by("desk", "run-started")
 class RunStarted(Fact):
     ticket: Ticket
-    profile: str
+    profile: Name
     requested_by: Person
     limits: Limits
-    model: str
-    prompt_version: str
-    policy_pack: str
-    toolset: str
+    model: Name
+    prompt_version: Name
+    policy_pack: Name
+    toolset: Name
 
 
 @said_by("desk", "customer-said")
 class CustomerSaid(Fact):
     text: Text
-    message_id: str
+    message_id: Name
 
 
 @said_by("desk", "run-cancelled", terminal=True)
@@ -226,30 +237,30 @@ class PersonSaid(Fact):
 
 @said_by("agent", "turn-proposed")
 class TurnProposed(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    agent: str
+    turn: Turn
+    agent: Name
     content: list[Json]
-    calls: Annotated[list[ToolCall], Field(min_length=1, max_length=64)]
-    stop_reason: str
+    calls: PerCall[ToolCall]
+    stop_reason: Name
     usage: Usage
-    cost_micro_usd: Annotated[int, Field(ge=0)]
+    cost_micro_usd: Count
     request_digest: Digest
     tools_digest: Digest
 
 
 @said_by("agent", "handed-over")
 class HandedOver(Fact):
-    from_agent: str
-    to_agent: str
+    from_agent: Name
+    to_agent: Name
     note: Json
 
 
 @said_by("agent", "answer-unfinished")
 class AnswerUnfinished(Fact):
     content: list[Json]
-    stop_reason: str
+    stop_reason: Name
     usage: Usage
-    cost_micro_usd: Annotated[int, Field(ge=0)]
+    cost_micro_usd: Count
     request_digest: Digest
     next: Literal["continue", "retry", "end"]
 
@@ -258,11 +269,11 @@ class AnswerUnfinished(Fact):
 class ReplyGiven(Fact):
     content: list[Json]
     text: Text
-    stop_reason: str
+    stop_reason: Name
     usage: Usage
-    cost_micro_usd: Annotated[int, Field(ge=0)]
+    cost_micro_usd: Count
     request_digest: Digest
-    citations: list[str] = []
+    citations: Annotated[list[Name], Field(max_length=256)] = []
 
 
 @said_by("agent", "run-ended", terminal=True)
@@ -271,8 +282,8 @@ class RunEnded(Fact):
 
     status: Literal["resolved", "escalated", "budget_exhausted", "failed"]
     reason: Text
-    steps: Annotated[int, Field(ge=0)]
-    cost_micro_usd: Annotated[int, Field(ge=0)]
+    steps: Count
+    cost_micro_usd: Count
     handover: Text | None = None
 
 
@@ -281,34 +292,34 @@ class RunEnded(Fact):
 
 @said_by("tools", "turn-quoted")
 class TurnQuoted(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    attempt: Annotated[int, Field(ge=1, le=3)]
-    quotes: Annotated[list[CallQuote], Field(min_length=1)]
+    turn: Turn
+    attempt: LastAttempt
+    quotes: PerCall[CallQuote]
 
 
 @said_by("tools", "turn-executed")
 class TurnExecuted(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    attempt: Annotated[int, Field(ge=1, le=3)]
-    receipt_id: str | None
-    results: Annotated[list[CallResult], Field(min_length=1)]
-    approved_by: dict[str, list[str]] = {}
+    turn: Turn
+    attempt: Attempt
+    receipt_id: Name | None
+    results: PerCall[CallResult]
+    approved_by: Annotated[dict[Name, Annotated[list[Name], Field(max_length=8)]], Field(max_length=MOST_CALLS)] = {}
 
 
 @said_by("tools", "outcome-unknown")
 class OutcomeUnknown(Fact):
-    turn: int
-    call_id: str
-    provider_key: str
+    turn: Turn
+    call_id: Name
+    provider_key: Name
 
 
 @said_by("tools", "outcome-settled")
 class OutcomeSettled(Fact):
-    turn: int
-    call_id: str
-    provider_key: str
+    turn: Turn
+    call_id: Name
+    provider_key: Name
     outcome: Literal["done", "not_done"]
-    by: str
+    by: Name
 
 
 # Policy
@@ -318,32 +329,32 @@ class OutcomeSettled(Fact):
 class TurnForwarded(Fact):
     """Run the calls whose verdict is `run`; the declined ones get their reason as the result."""
 
-    turn: Annotated[int, Field(ge=1)]
-    attempt: Annotated[int, Field(ge=1, le=3)]
+    turn: Turn
+    attempt: Attempt
     pack: Pack
-    verdicts: Annotated[list[Verdict], Field(min_length=1)]
-    guards: list[Guard] = []
-    would_have: list[str] = []
+    verdicts: PerCall[Verdict]
+    guards: Annotated[list[Guard], Field(max_length=2 * MOST_CALLS)] = []
+    would_have: Annotated[list[Text], Field(max_length=MOST_CALLS)] = []
 
 
 @said_by("policy", "turn-held")
 class TurnHeld(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    attempt: Annotated[int, Field(ge=1, le=3)]
+    turn: Turn
+    attempt: Attempt
     pack: Pack
-    holds: Annotated[list[Hold], Field(min_length=1)]
-    will_run: list[str] = []
+    holds: PerCall[Hold]
+    will_run: CallIds = []
     expires_at: AwareDatetime
     remind_at: AwareDatetime
 
 
 @said_by("policy", "turn-refused")
 class TurnRefused(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    attempt: Annotated[int, Field(ge=1, le=3)]
+    turn: Turn
+    attempt: LastAttempt
     pack: Pack
-    rule: str
-    results: Annotated[list[CallResult], Field(min_length=1)]
+    rule: Name
+    results: PerCall[CallResult]
 
 
 # Approvals
@@ -351,8 +362,8 @@ class TurnRefused(Fact):
 
 @said_by("approvals", "call-decided")
 class CallDecided(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    call_id: str
+    turn: Turn
+    call_id: Name
     digest: Digest
     decision: Literal["approve", "decline"]
     by: Person
@@ -362,31 +373,31 @@ class CallDecided(Fact):
 
 @said_by("approvals", "decision-refused")
 class DecisionRefused(Fact):
-    turn: int
-    call_id: str
+    turn: Turn
+    call_id: Name
     by: Person
-    decision: str
+    decision: Name
     reason: Text
 
 
 @said_by("approvals", "reminder-sent")
 class ReminderSent(Fact):
-    turn: int
-    call_ids: list[str]
-    role: str
+    turn: Turn
+    call_ids: CallIds
+    role: Name
 
 
 @said_by("approvals", "hold-escalated")
 class HoldEscalated(Fact):
-    turn: int
-    call_ids: list[str]
-    role: str
+    turn: Turn
+    call_ids: CallIds
+    role: Name
 
 
 @said_by("approvals", "hold-expired")
 class HoldExpired(Fact):
-    turn: Annotated[int, Field(ge=1)]
-    call_ids: list[str]
+    turn: Turn
+    call_ids: CallIds
 
 
 Decided = CallDecided | DecisionRefused

@@ -7,7 +7,7 @@ RUNS = "RUNS"
 TIMERS = "TIMERS"
 DEAD = "DEAD"
 TENANTS = "TENANTS"
-TOKEN = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
+TOKEN = re.compile(r"\A[A-Za-z0-9_-]{1,64}\Z")
 
 
 class BadToken(ValueError):
@@ -42,10 +42,11 @@ class RunKey:
 
 
 def parse(subject: str) -> tuple[RunKey, str]:
-    """The run and the kind (`author.fact`) that a fact's subject names."""
-    head, tenant, run, author, name = subject.split(".")
-    if head != "run":
-        raise BadToken(f"{subject!r} is not the subject of a run's fact.")
+    """The run and the kind (`author.fact`) that a fact's subject names. Raises BadToken for any other subject."""
+    tokens = subject.split(".")
+    if len(tokens) != 5 or tokens[0] != "run":
+        raise BadToken(f"{subject[:200]!r} is not the subject of a run's fact.")
+    _, tenant, run, author, name = tokens
     return RunKey(tenant, run), f"{author}.{name}"
 
 
