@@ -93,7 +93,7 @@ def fold(events: Iterable[Event]) -> Run | None:
     for event in events:
         if isinstance(event.fact, RunStarted):
             run = Run(started=event.fact, entries=[event.fact.ticket], due=event)
-        elif run is not None and event.fact is not None:
+        elif run is not None and event.fact is not None and not run.ended:
             _take(run, event, event.fact)
     return run
 
