@@ -222,7 +222,7 @@ def _sorted(error: anthropic.APIError, model: str) -> Exception:
         return Outage(f"The model's API cannot be reached: {error!r}")
     status, kind = error.status_code, error.type
     internals = f"{status} {kind} {error.api_message!r} request-id={error.request_id}"
-    if kind in _PASSING or status in (408, 409, 429) or status >= 500:
+    if status in (408, 409, 429) or status >= 500 or (status == 200 and kind in _PASSING):  # 200: inside a stream
         return Outage(f"The model's API is not able to answer now: {internals}")
     nothing = "The run was stopped; nothing was done in this step."
     if status in (401, 403):
