@@ -1,0 +1,37 @@
+"""`python -m tools_shop` runs the service, `… seed` fills the demo shops, `… recall` measures the help centre."""
+
+import sys
+
+import psycopg
+from contracts import service
+from psycopg_pool import PoolTimeout
+
+from tools_shop import app, domain
+from tools_shop.settings import Settings
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case []:
+            outages = (psycopg.OperationalError, PoolTimeout)
+            service.run("tools-shop", Settings(), app.start, reads=domain.READS, outages=outages)
+        case ["seed"]:
+            from tools_shop.seeding import seed
+
+            settings = Settings()
+            for tenant in seed(settings.postgres_dsn.get_secret_value(), settings.tenants_dir):
+                print(f"{tenant}: seeded")
+        case ["recall"]:
+            from contracts.settings import ServiceSettings
+
+            from tools_shop.recall import report
+
+            return report(ServiceSettings().tenants_dir)
+        case _:
+            print("usage: python -m tools_shop [seed | recall]", file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

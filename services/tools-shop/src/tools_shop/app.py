@@ -1,0 +1,27 @@
+"""Where tools-shop is put together."""
+
+from contextlib import AsyncExitStack
+
+from contracts.bus import Bus
+from contracts.log import JetStreamLog
+
+from tools_shop import database
+from tools_shop.embedding import Embedder
+from tools_shop.handlers import Handlers
+from tools_shop.help_centre import HelpCentre
+from tools_shop.settings import Settings
+from tools_shop.toolsets.shop import shop
+from tools_shop.turns import Turns
+
+
+async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExitStack) -> None:
+    pool = await stack.enter_async_context(database.pool(settings.postgres_dsn.get_secret_value(), settings.pool_size))
+    await database.must_be_bound_by_row_security(pool)
+    embedder = Embedder()
+    stack.push_async_callback(embedder.close)
+    embedder.load_soon()
+    toolset = shop(HelpCentre(embedder).ask)
+    handlers = Handlers(log, Turns(pool), {toolset.name: toolset})
+    await bus.hear(handlers.hear)
+    await bus.answer("ask.tools.catalogue", handlers.catalogue)
+    await bus.answer("ask.tools.quote", handlers.quote)

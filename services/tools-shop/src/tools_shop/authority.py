@@ -1,0 +1,113 @@
+"""Does the log authorise what was forwarded? Asked by the service that holds the money."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from contracts.events import Event
+from contracts.facts import CallDecided, Hold, Needs, Person, RunStarted, TurnHeld
+from contracts.identity import RANKS
+from contracts.money import Money
+
+from tools_shop.outcomes import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was said of one turn, each kind read from the log by its exact subject."""
+
+    started: RunStarted
+    holds: Sequence[tuple[TurnHeld, datetime]] = ()
+    decisions: Sequence[tuple[CallDecided, datetime]] = ()
+
+    @classmethod
+    def of(cls, started: RunStarted, turn: int, events: Iterable[Event]) -> "Record":
+        facts = [(event.fact, event.time) for event in events]
+        return cls(
+            started,
+            [(fact, time) for fact, time in facts if isinstance(fact, TurnHeld) and fact.turn == turn],
+            [(fact, time) for fact, time in facts if isinstance(fact, CallDecided) and fact.turn == turn],
+        )
+
+
+def released_by(record: Record, digests: Mapping[str, str]) -> dict[str, list[Person]]:
+    """The people who released each call (of `digests`, by call id), where people did."""
+    released = {}
+    for call_id, digest in digests.items():
+        hold, expires_at = _hold(record, call_id, digest)
+        if people := _approvers(record, call_id, digest, hold.needs if hold else Needs(), expires_at):
+            released[call_id] = people
+    return released
+
+
+def lacking(
+    record: Record,
+    digests: Mapping[str, str],
+    released: Mapping[str, Sequence[Person]],
+    amounts: Mapping[str, Money],
+    floor_minor: int,
+) -> dict[str, Refusal]:
+    """Why a call may not run after all, by call id; empty where the log authorises the turn.
+
+    A call that was held for its digest needs the decisions that its hold asked for. One that moves more than the floor
+    needs a decision in any case, whatever policy said.
+    """
+    missing = {}
+    for call_id, digest in digests.items():
+        hold, _ = _hold(record, call_id, digest)
+        people, moved = released.get(call_id, ()), amounts.get(call_id)
+        if hold and not _meets(hold.needs, people):
+            missing[call_id] = Refusal(
+                "not-released", "This was not done: it was held, and the decisions that it needs are not in the log."
+            )
+        elif moved and moved.amount_minor > floor_minor and not people:
+            floor = Money(floor_minor, moved.currency).text()
+            missing[call_id] = Refusal(
+                "above-floor",
+                f"This was not done: {moved.text()} is above {floor}, and above that the shop pays only what a person "
+                "has approved. Pass it to a person with escalate_to_human.",
+            )
+    return missing
+
+
+def _hold(record: Record, call_id: str, digest: str) -> tuple[Hold | None, datetime | None]:
+    """The last hold of this call for this digest, and when it expires."""
+    for held, _ in reversed(record.holds):
+        for hold in held.holds:
+            if hold.call_id == call_id and hold.digest == digest:
+                return hold, held.expires_at
+    return None, None
+
+
+def _approvers(record: Record, call_id: str, digest: str, needs: Needs, expires_at: datetime | None) -> list[Person]:
+    """Different people who may decide and approved exactly this, in time; none if one declined before it was enough."""
+    people: dict[tuple[str, str], Person] = {}
+    for decided, time in record.decisions:
+        if _meets(needs, list(people.values())):
+            break
+        if decided.call_id != call_id or not _may(record.started, decided.by, needs):
+            continue
+        if expires_at is not None and time >= expires_at:
+            continue
+        if decided.decision == "decline":
+            return []
+        if decided.digest == digest and decided.edited is None:
+            people.setdefault((decided.by.issuer, decided.by.subject), decided.by)
+    return list(people.values())
+
+
+def _may(started: RunStarted, person: Person, needs: Needs) -> bool:
+    asked, customer = started.requested_by, started.ticket.customer
+    if (person.issuer, person.subject) == (asked.issuer, asked.subject):
+        return False
+    return person.subject not in (customer.id, customer.email) and _reaches(person, needs.role)
+
+
+def _meets(needs: Needs, people: Sequence[Person]) -> bool:
+    if len(people) < needs.people:
+        return False
+    return needs.one_of_role is None or any(_reaches(person, needs.one_of_role) for person in people)
+
+
+def _reaches(person: Person, role: str) -> bool:
+    return role in RANKS and RANKS.get(person.role, 0) >= RANKS[role]

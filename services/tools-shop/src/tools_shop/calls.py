@@ -1,0 +1,115 @@
+"""A turn's calls: read once, with what each came to turned into its quote, its digest or its result."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from contracts.canonical import sha256
+from contracts.facts import CallQuote, CallResult, Json, ToolCall
+
+from tools_shop.caller import Caller
+from tools_shop.outcomes import Arguments, Done, Found, Outcome, Refusal
+from tools_shop.texts import echo, shown
+from tools_shop.toolset import Read, Toolset, Write
+from tools_shop.transaction import Lock
+
+_LONGEST_RESULT = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as it was read: `refusal` where its tool or its arguments are not to be used, and then no `tool`."""
+
+    call_id: str
+    name: str
+    kind: Literal["read", "write"]
+    tool: Read | Write | None
+    arguments: Arguments
+    refusal: Refusal | None = None
+
+    @property
+    def locks(self) -> frozenset[Lock]:
+        return self.tool.locks(self.arguments) if isinstance(self.tool, Write) else frozenset()
+
+
+def read(toolset: Toolset | None, calls: Sequence[ToolCall]) -> list[Call]:
+    return [_read(toolset, call) for call in calls]
+
+
+def writes(calls: Sequence[Call]) -> bool:
+    return any(isinstance(call.tool, Write) for call in calls)
+
+
+def _read(toolset: Toolset | None, call: ToolCall) -> Call:
+    tool = toolset.tools.get(call.tool) if toolset else None
+    if tool is None:
+        offered = f"There are: {', '.join(toolset.tools)}." if toolset else "This run has no tools here."
+        refusal = Refusal("unknown-tool", f"There is no tool {shown(call.tool)}; nothing was done. {offered}")
+        return Call(call.call_id, call.tool, "read", None, {}, refusal)
+    arguments = tool.read(call.arguments)
+    if isinstance(arguments, Refusal):
+        safe: Json = echo(call.arguments)
+        return Call(call.call_id, call.tool, tool.kind, None, safe, arguments)
+    return Call(call.call_id, call.tool, tool.kind, tool, arguments)
+
+
+def digest(caller: Caller, call: Call, outcome: Outcome | None, states: Mapping[Lock, Json]) -> str:
+    """What approval and execution hold on to: everything of the call that matters, and nothing that drifts.
+
+    Of a write: whose, what, how much, how it comes out, and the rows that it changes as they were before the turn. Of
+    a read: what was asked. Never free text, clocks or totals.
+    """
+    free_text = call.tool.free_text if call.tool else frozenset()
+    body: Json = {
+        "tenant": caller.tenant,
+        "tool": call.name,
+        "arguments": {name: value for name, value in call.arguments.items() if name not in free_text},
+    }
+    if call.kind == "write":
+        body["subject"] = caller.email
+        body["state"] = {f"{lock.table}/{lock.key}": states.get(lock) for lock in sorted(call.locks)}
+        match outcome:
+            case Done():
+                body["subject"] = outcome.subject
+                body["object"] = outcome.effect.object
+                body["amount_minor"] = outcome.effect.amount_minor
+                body["currency"] = outcome.effect.currency
+                body["duplicate_of"] = outcome.duplicate_of
+            case Refusal():
+                body["refused"] = outcome.code
+            case _:
+                pass
+    return sha256(body)
+
+
+def quote(caller: Caller, call: Call, outcome: Outcome | None, states: Mapping[Lock, Json]) -> CallQuote:
+    """What the call would do. A read that a quote does not run (None) has no outcome yet, and will not fail."""
+    sealed = digest(caller, call, outcome, states)
+    base = CallQuote(call_id=call.call_id, tool=call.name[:64], kind=call.kind, arguments=call.arguments, digest=sealed)
+    match outcome:
+        case Refusal():
+            return base.model_copy(update={"will_fail": outcome.text})
+        case Found():
+            return base.model_copy(update={"subject": outcome.subject})
+        case Done():
+            return base.model_copy(
+                update={
+                    "subject": outcome.subject,
+                    "effect": outcome.effect,
+                    "facts": outcome.facts,
+                    "duplicate_of": outcome.duplicate_of,
+                }
+            )
+    return base
+
+
+def result(call_id: str, outcome: Outcome) -> CallResult:
+    """What the model is told of a call that ran."""
+    if isinstance(outcome, Refusal):
+        return refused(call_id, outcome.text, outcome.code)
+    duplicate = isinstance(outcome, Done) and outcome.duplicate_of is not None
+    return CallResult(call_id=call_id, content=outcome.text[:_LONGEST_RESULT], data=outcome.data, duplicate=duplicate)
+
+
+def refused(call_id: str, text: str, code: str) -> CallResult:
+    return CallResult(call_id=call_id, content=text[:_LONGEST_RESULT], data={"refused": code}, is_error=True)

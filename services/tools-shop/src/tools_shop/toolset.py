@@ -1,0 +1,88 @@
+"""A family of tools over one kind of shop: what each takes, reads and writes, and the model's catalogue of them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from contracts.canonical import sha256
+from contracts.facts import Json
+
+from tools_shop import arguments
+from tools_shop.arguments import Reader
+from tools_shop.caller import Caller
+from tools_shop.outcomes import Arguments, Done, Found, Refusal
+from tools_shop.transaction import Lock, Tables, Transaction
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement and its parameters."""
+
+    sql: str
+    parameters: Sequence[object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """What both kinds have in common. `takes` names the arguments in words, `schema` for the model's API."""
+
+    name: str
+    description: str
+    takes: str
+    schema: Json
+    fields: Mapping[str, Reader]
+    hint: str = ""
+    free_text: frozenset[str] = frozenset()  # arguments that are words for people: no part of the digest
+    kind: ClassVar[Literal["read", "write"]]
+
+    def read(self, raw: Any) -> Arguments | Refusal:
+        return arguments.read(self.name, self.fields, self.takes, raw, self.hint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Tool):
+    """A tool that changes nothing: one statement, and what its rows say.
+
+    `quoted` is False where running it for a quote would tell policy nothing and costs more than a look-up.
+    """
+
+    kind = "read"
+    query: Callable[[Arguments, Caller], Awaitable[Query | None]]
+    answer: Callable[[Arguments, Sequence[Row]], Found | Refusal]
+    quoted: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Write(Tool):
+    """A tool that changes one thing: `apply` is both what quotes it and what does it.
+
+    `locks` are the rows that it changes; `counts` if it also changes the tenant's totals of the day.
+    """
+
+    kind = "write"
+    locks: Callable[[Arguments], frozenset[Lock]]
+    apply: Callable[[Transaction, Arguments, Caller, str], Awaitable[Done | Refusal]]
+    counts: bool = False
+
+
+@dataclass(frozen=True)
+class Toolset:
+    name: str
+    version: str
+    tables: Tables
+    tools: Mapping[str, Read | Write]
+    catalogue: Json = field(init=False)
+
+    def __post_init__(self) -> None:
+        tools = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema, "kind": tool.kind}
+            for tool in self.tools.values()
+        ]
+        object.__setattr__(self, "catalogue", {"tools": tools, "version": self.version, "digest": sha256(tools)})
+
+
+def object_schema(required: Sequence[str], **properties: Json) -> Json:
+    """The strict JSON Schema of an object with these properties and no others."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}

@@ -1,0 +1,1 @@
+"""The toolsets that this service offers."""

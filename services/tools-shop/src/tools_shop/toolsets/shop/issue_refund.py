@@ -1,0 +1,229 @@
+"""issue_refund: pays money back for one order, each refund once."""
+
+import hashlib
+
+from contracts.facts import Effect, QuoteFacts
+from contracts.money import Money
+from psycopg.rows import DictRow
+
+from tools_shop.arguments import earlier_refund, minor_amount, order_reference, reason
+from tools_shop.caller import Caller
+from tools_shop.outcomes import Arguments, Done, Refusal
+from tools_shop.texts import amount, day
+from tools_shop.toolset import Write, object_schema
+from tools_shop.toolsets.shop.words import order_unknown
+from tools_shop.transaction import Lock, Transaction
+
+_ORDER = """
+select o.reference, o.currency, o.status, o.customer_id,
+       now() - o.placed_at > make_interval(days => t.refund_window_days) as too_old,
+       coalesce((select sum(p.amount_minor) from shop.payments p where p.tenant = o.tenant
+                 and p.order_reference = o.reference and p.status = 'captured'), 0)::bigint as paid,
+       exists (select from shop.payments p where p.tenant = o.tenant
+               and p.order_reference = o.reference and p.status = 'charged_back') as charged_back,
+       coalesce((select sum(r.amount_minor) from shop.refunds r
+                 where r.tenant = o.tenant and r.order_reference = o.reference), 0)::bigint as refunded
+from shop.orders o
+join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
+join shop.tenants t on t.tenant = o.tenant
+where o.reference = %s and c.email = %s
+"""
+_EARLIER = "select n, amount_minor, currency from shop.refunds where id = %s and order_reference = %s"
+_SAME = "select id, amount_minor, currency, refunded_at::date as refunded_on from shop.refunds where intent = %s"
+_TOTALS = """
+select coalesce((select sum(amount_minor) from shop.refunds
+                 where customer_id = %s and day = %s), 0)::bigint as customer,
+       (select refunds from shop.day_counters where day = %s) as tenant
+"""
+# Only the same intent is a duplicate. Whatever else the database objects to is a fault, and is raised.
+_PAY = """
+with paid as (
+    insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, reason,
+                              again_after, run, turn, call_id, released_by, day)
+    values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    on conflict on constraint refunds_intent do nothing
+    returning amount_minor, day
+), counted as (
+    update shop.day_counters c set refunds = c.refunds + 1, refunded_minor = c.refunded_minor + paid.amount_minor
+    from paid where c.day = paid.day
+)
+select count(*) as paid from paid
+"""
+
+
+async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: str) -> Done | Refusal:
+    reference, minor = arguments["order_reference"], arguments["amount_pence"]
+    order = await tx.row(_ORDER, [reference, caller.email])
+    if order is None:
+        return order_unknown(reference)
+    n = 0
+    if "again_after" in arguments:
+        earlier = await tx.row(_EARLIER, [arguments["again_after"], reference])
+        if earlier is None or (earlier["amount_minor"], earlier["currency"]) != (minor, order["currency"]):
+            return _no_earlier(arguments["again_after"], reference)
+        n = earlier["n"] + 1
+    intent = intent_of(caller.tenant, reference, minor, order["currency"], n)
+    if same := await tx.row(_SAME, [intent]):
+        return await _duplicate(tx, arguments, order, same)
+    if refusal := _why_not(order, minor, tx.tenant["currency"]):
+        return refusal
+    refund = reference_of(intent)
+    paid = await tx.row(
+        _PAY,
+        [caller.tenant, refund, intent, n, reference, order["customer_id"], minor, order["currency"],
+         arguments["reason"], arguments.get("again_after"), caller.run, caller.turn, call_id,
+         list(tx.released_by.get(call_id, ())), tx.today],
+    )  # fmt: skip
+    if not paid or not paid["paid"]:
+        same = await tx.row(_SAME, [intent])
+        if same is None:
+            raise LookupError(f"The refund {refund} was neither written nor there already.")
+        return await _duplicate(tx, arguments, order, same)
+    return await _paid(tx, arguments, order, refund)
+
+
+async def _paid(tx: Transaction, arguments: Arguments, order: DictRow, refund: str) -> Done:
+    minor, money = arguments["amount_pence"], order["currency"]
+    left = order["paid"] - order["refunded"] - minor
+    text = Money(minor, money).text()
+    return Done(
+        f"Refunded {amount(minor, money)} for {order['reference']} to the original payment method, once. "
+        f"The refund's reference is {refund}. Still refundable: {amount(left, money)}.",
+        Effect(
+            summary=f"Refund {text} for {order['reference']} to the original payment method: {arguments['reason']}",
+            object=order["reference"],
+            amount_minor=minor,
+            currency=money,
+            before={"paid_minor": order["paid"], "refunded_minor": order["refunded"]},
+            after={"paid_minor": order["paid"], "refunded_minor": order["refunded"] + minor, "refund": refund},
+        ),
+        order["customer_id"],
+        {"refund": refund, "amount_minor": minor, "currency": money, "refundable_minor": left},
+        await _totals(tx, arguments, order),
+    )
+
+
+async def _duplicate(tx: Transaction, arguments: Arguments, order: DictRow, same: DictRow) -> Done:
+    text = Money(same["amount_minor"], same["currency"]).text()
+    state = {"paid_minor": order["paid"], "refunded_minor": order["refunded"]}
+    return Done(
+        f"This refund was already issued: {text} for {order['reference']} on {day(same['refunded_on'])}, reference "
+        f"{same['id']}. No second payment was made. If another refund of the same amount is really due, ask with "
+        f"again_after: {same['id']}; a person has to release it.",
+        Effect(
+            summary=f"No money moves: {text} for {order['reference']} was refunded already ({same['id']})",
+            object=order["reference"],
+            amount_minor=0,
+            currency=same["currency"],
+            before=state,
+            after=state,
+        ),
+        order["customer_id"],
+        {"refund": same["id"], "amount_minor": 0, "currency": same["currency"]},
+        await _totals(tx, arguments, order),
+        duplicate_of=same["id"],
+    )
+
+
+async def _totals(tx: Transaction, arguments: Arguments, order: DictRow) -> QuoteFacts:
+    totals = await tx.row(_TOTALS, [order["customer_id"], tx.today, tx.today])
+    return QuoteFacts(
+        refunded_today_minor=totals["customer"] if totals else None,
+        refunds_today_of_tenant=totals["tenant"] if totals else None,
+        again_after=arguments.get("again_after"),
+    )
+
+
+def _why_not(order: DictRow, minor: int, currency: str) -> Refusal | None:
+    reference, money, left = order["reference"], order["currency"], order["paid"] - order["refunded"]
+    ask = "Pass it to a person with escalate_to_human."
+    if order["charged_back"]:
+        return Refusal(
+            "charged-back",
+            f"The bank is returning the money for {reference} by a chargeback: a refund would pay twice. {ask}",
+        )
+    if not order["paid"]:
+        return Refusal("unpaid", f"Nothing was paid for {reference}, so there is nothing to refund.")
+    if money != currency:
+        return Refusal(
+            "other-currency",
+            f"{reference} was paid in {money}: the amount would be in the order's currency, and refunds from here are "
+            f"made in {currency} only. {ask}",
+        )
+    if left <= 0:
+        return Refusal(
+            "refunded", f"{reference} has been refunded already, in full: {Money(order['refunded'], money).text()}."
+        )
+    if minor > left:
+        before = f" {Money(order['refunded'], money).text()} was ALREADY REFUNDED." if order["refunded"] else ""
+        return Refusal(
+            "more-than-left",
+            f"That is more than can be refunded for {reference}: the most is {amount(left, money)}.{before}",
+        )
+    if order["too_old"]:
+        return Refusal("too-old", f"The time limit for refunding {reference} has passed. {ask}")
+    return None
+
+
+def _no_earlier(refund: str, reference: str) -> Refusal:
+    return Refusal(
+        "again-after-unknown",
+        f"again_after must name an earlier refund of the same amount for {reference}; {refund} is none. get_order "
+        "lists them. Leave again_after out for a refund that was not made before.",
+    )
+
+
+def intent_of(tenant: str, reference: str, minor: int, currency: str, n: int) -> str:
+    """The key under which a refund can exist once; `n` counts the equal refunds that were meant to follow it."""
+    return hashlib.sha256("\x1f".join((tenant, reference, str(minor), currency, str(n))).encode()).hexdigest()
+
+
+def reference_of(intent: str) -> str:
+    """What people call the refund."""
+    return f"RF-{intent[:10].upper()}"
+
+
+def _locks(arguments: Arguments) -> frozenset[Lock]:
+    return frozenset({Lock("orders", arguments["order_reference"])})
+
+
+ISSUE_REFUND = Write(
+    name="issue_refund",
+    description=(
+        "Refunds an amount of one order to the original payment method. amount_pence is a whole number in the minor "
+        "unit of the order's currency (pence, cents). Larger amounts wait until a person has released them. The same "
+        "refund is paid only once; give again_after only where a second refund of the same amount is really due."
+    ),
+    takes=(
+        "order_reference (text, such as ORD-12345), amount_pence (a whole number, such as 1250 for 12.50) "
+        "and reason (text)"
+    ),
+    schema=object_schema(
+        ["order_reference", "amount_pence", "reason"],
+        order_reference={"type": "string", "description": "The order's reference: ORD-12345."},
+        amount_pence={
+            "type": "integer",
+            "minimum": 1,
+            "description": "In pence (cents for a shop in dollars): 1250 is 12.50. At most what remains of the order.",
+        },
+        reason={"type": "string", "description": "Why, in a few words.", "maxLength": 500},
+        again_after={
+            "type": "string",
+            "description": "The earlier refund's reference (RF-…), to pay the same amount a second time.",
+        },
+    ),
+    fields={
+        "order_reference": order_reference,
+        "amount_pence": minor_amount,
+        "reason": reason(),
+        "again_after": earlier_refund,
+    },
+    hint=(
+        "Refunds go to the original payment method, and above the shop's limit a person must approve, "
+        "whatever a call says."
+    ),
+    free_text=frozenset({"reason"}),
+    locks=_locks,
+    apply=apply,
+    counts=True,
+)

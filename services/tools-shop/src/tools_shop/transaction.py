@@ -1,0 +1,120 @@
+"""The one transaction of a turn that writes: its locks in one order, and what stood in the rows before it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from contracts.facts import Json
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow
+
+from tools_shop.caller import Caller
+
+Connection = AsyncConnection[DictRow]
+
+LOCK_TIMEOUT = "3s"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lock:
+    """A row that a write changes."""
+
+    table: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How rows of one table are locked, and what of them a digest covers.
+
+    Both statements take the keys and the caller's e-mail address; `state` answers rows of `key` and `state`.
+    """
+
+    lock: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a toolset's writes lock: the customer behind the e-mail address (answering `id`), then rows by table."""
+
+    customer: str
+    rows: Mapping[str, Table]
+
+
+@dataclass(slots=True)
+class Transaction:
+    """An open transaction with everything locked. `states` are the rows as they were before the turn's first call."""
+
+    connection: Connection
+    tenant: Mapping[str, Any]
+    customer: str | None
+    states: Mapping[Lock, Json]
+    released_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def today(self) -> date:
+        """The day (UTC) that totals are counted over."""
+        day: date = self.tenant["today"]
+        return day
+
+    async def row(self, sql: str, parameters: Sequence[object] = ()) -> DictRow | None:
+        """The first row of a statement's answer."""
+        cursor = await self.connection.execute(sql.encode(), parameters)
+        return await cursor.fetchone()
+
+
+class UnknownTenant(Exception):
+    """The tenant has no shop here: set-up has not seeded it."""
+
+
+async def begin(
+    connection: Connection, tables: Tables, caller: Caller, locks: Iterable[Lock], *, counts: bool
+) -> Transaction:
+    """Takes every lock that the turn needs, then reads what stands, in one round trip.
+
+    Customers come first, then rows by table and key, then the tenant's counter of the day: whoever locks in this order
+    deadlocks with nobody.
+    """
+    by_table: dict[str, list[str]] = {}
+    for lock in sorted(set(locks)):
+        by_table.setdefault(lock.table, []).append(lock.key)
+    async with connection.pipeline():
+        await bind(connection, caller.tenant)
+        await connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+        customer = await connection.execute(tables.customer.encode(), [caller.email])
+        for table, keys in by_table.items():
+            await connection.execute(tables.rows[table].lock.encode(), [keys, caller.email])
+        if counts:
+            await connection.execute(_COUNTER, [caller.tenant])
+            await connection.execute(_LOCK_COUNTER)
+        tenant = await connection.execute(_TENANT)
+        states = {
+            table: await connection.execute(tables.rows[table].state.encode(), [keys, caller.email])
+            for table, keys in by_table.items()
+        }
+    settings = await tenant.fetchone()
+    if settings is None:
+        raise UnknownTenant(f"Tenant {caller.tenant} has no shop here. Seed it, then retry the dead letter.")
+    owner = await customer.fetchone()
+    return Transaction(
+        connection,
+        settings,
+        owner["id"] if owner else None,
+        {Lock(table, row["key"]): row["state"] for table, rows in states.items() for row in await rows.fetchall()},
+    )
+
+
+async def bind(connection: Connection, tenant: str) -> None:
+    """Row-level security shows this transaction the tenant's rows, and no others."""
+    await connection.execute("select set_config('turngate.tenant', %s, true)", [tenant])
+
+
+_COUNTER = """
+insert into shop.day_counters (tenant, day) values (%s, (now() at time zone 'utc')::date) on conflict do nothing
+"""
+_LOCK_COUNTER = "select 1 from shop.day_counters where day = (now() at time zone 'utc')::date for update"
+_TENANT = """
+select currency, floor_minor, refund_window_days, (now() at time zone 'utc')::date as today from shop.tenants
+"""
