@@ -53,6 +53,16 @@ def test_a_pack_is_read_with_its_tiers_and_the_digest_of_its_text() -> None:
             "line 6, refund.automatic_up_to: is given twice",
         ),
         ("up_to: 200000", "up_to: 40000", "line 4, refund: Value error, each tier must reach above the one before"),
+        (
+            "up_to: 50000",
+            "up_to: 50000\n      role: lead",
+            "line 4, refund: Value error, tier 2 asks for fewer or lesser people",
+        ),
+        (
+            "up_to: 50000",
+            "up_to: 50000\n      people: 3",
+            "line 4, refund: Value error, tier 2 asks for fewer or lesser people",
+        ),
         ("up_to: 200000", "upto: 200000", "line 8, refund.tiers.1.up_to: Field required"),
         ("people: 2", "people: 0", "line 9, refund.tiers.1.people: Input should be greater than"),
         ("one_of_role: lead", "one_of_role: boss", "line 10, refund.tiers.1.one_of_role: Input should be 'lead'"),

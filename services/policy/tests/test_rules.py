@@ -89,7 +89,7 @@ def test_two_small_refunds_of_one_turn_do_not_slip_under_the_limit(pack: PolicyP
 
     assert first == Run("within-automatic-limit", pays=True)
     assert isinstance(second, AskPeople)
-    assert second.reason == "£80.00 to one customer today is above £50.00."
+    assert second.reason == "£80.00 to one customer today is above the £50.00 that needs no person."
 
 
 def test_a_day_total_that_forgets_the_turns_earlier_calls_is_corrected(pack: PolicyPack) -> None:

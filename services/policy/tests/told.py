@@ -58,7 +58,7 @@ class Told:
 
     def quote(self, *quotes: CallQuote, turn: int = 1, attempt: int = 1) -> Fact | None:
         """What policy says of a fresh quote."""
-        return self.hear(self.say(TurnQuoted.model_construct(turn=turn, attempt=attempt, quotes=list(quotes))))
+        return self.hear(self.say(TurnQuoted(turn=turn, attempt=attempt, quotes=list(quotes))))
 
     def decide(
         self,

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Literal
 
-from contracts.facts import Digest
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
+from contracts.facts import Digest, Turn
+from pydantic import BaseModel, ConfigDict, SecretStr, StringConstraints
 
 LONGEST_NOTE = 2000
 
@@ -15,7 +15,7 @@ class Decide(BaseModel):
 
     token: SecretStr
     run: Annotated[str, StringConstraints(max_length=64)]
-    turn: Annotated[int, Field(ge=1, le=10_000)]
+    turn: Turn
     call_id: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     digest: Digest
     decision: Literal["approve", "decline"]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 import yaml
 from contracts.facts import Currency, Digest, Needs, Pack
+from contracts.identity import RANKS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Amount = Annotated[int, Field(ge=0, le=2**53 - 1, description="minor units of the pack's currency")]
@@ -34,6 +35,11 @@ class Tier(Part):
     def needs(self) -> Needs:
         return Needs(role=self.role, people=self.people, one_of_role=self.one_of_role)
 
+    @property
+    def weight(self) -> tuple[int, int, int]:
+        """How many people, of what rank each, and of what rank the highest."""
+        return self.people, RANKS[self.role], RANKS[self.one_of_role or self.role]
+
 
 class Refund(Part):
     automatic_up_to: Amount
@@ -44,6 +50,14 @@ class Refund(Part):
         limits = [self.automatic_up_to, *(tier.up_to for tier in self.tiers)]
         if any(upper <= lower for lower, upper in pairwise(limits)):
             raise ValueError(f"each tier must reach above the one before it and above automatic_up_to, not {limits}")
+        return self
+
+    @model_validator(mode="after")
+    def needs_rise(self) -> Self:
+        # Else asking for more would be an easier way to get less.
+        for number, (lower, upper) in enumerate(pairwise(self.tiers), start=2):
+            if any(above < below for above, below in zip(upper.weight, lower.weight, strict=True)):
+                raise ValueError(f"tier {number} asks for fewer or lesser people than the one below it")
         return self
 
 
@@ -80,13 +94,12 @@ def parse(text: str, source: str = "policy pack") -> PolicyPack:
         for part in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(part, yaml.AliasEvent):
                 raise InvalidPack(
-                    f"{source}, line {part.start_mark.line + 1}: write it out, *{part.anchor} is no value"
+                    f"{source}, line {_number(part.start_mark)}: write it out, *{part.anchor} is no value"
                 )
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InvalidPack(f"{source}, line {line}: {error.problem}") from None
+        raise InvalidPack(f"{source}, line {_number(error.problem_mark)}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise InvalidPack(f"{source}: {error}") from None
     if not isinstance(root, yaml.MappingNode):
@@ -109,12 +122,16 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*path, str(key.value))
-            yield here, key.start_mark.line + 1
+            yield here, _number(key.start_mark)
             yield from _places(value, here)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield (*path, index), value.start_mark.line + 1
+            yield (*path, index), _number(value.start_mark)
             yield from _places(value, (*path, index))
+
+
+def _number(mark: yaml.Mark | None) -> int:
+    return mark.line + 1 if mark else 1
 
 
 def _line(lines: dict[Path, int], path: Path) -> int:

@@ -132,7 +132,9 @@ def _refund(quote: CallQuote, pack: PolicyPack, *, today: int | None, together: 
         return Run("within-automatic-limit", pays=True)
     limit = Money(pack.refund.automatic_up_to, pack.currency).text()
     reached = Money(today, pack.currency).text()
-    return AskPeople("above-automatic-limit", f"{reached} to one customer today is above {limit}.", needs)
+    return AskPeople(
+        "above-automatic-limit", f"{reached} to one customer today is above the {limit} that needs no person.", needs
+    )
 
 
 def _needs(together: int, pack: PolicyPack) -> Needs | None:
