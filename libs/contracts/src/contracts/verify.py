@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from contracts.events import Event
 from contracts.facts import (
@@ -94,7 +93,8 @@ class _Turn:
     quotes: dict[int, TurnQuoted] = field(default_factory=dict)
     forwards: dict[int, TurnForwarded] = field(default_factory=dict)
     holds: dict[int, TurnHeld] = field(default_factory=dict)
-    approvals: list[tuple[datetime, CallDecided]] = field(default_factory=list)
+    # Those that came in time: each counts for the effect that it names, in whichever attempt.
+    decisions: list[CallDecided] = field(default_factory=list)
     # What may come next: a quote, a judgement of the latest quote, decisions, an execution; or nothing more.
     waits_for: str = "quote"
 
@@ -219,7 +219,8 @@ class _Run:
         if turn is None or decided.call_id not in held:
             self._wrong(5, f"call {decided.call_id} was decided and never held.")
             return
-        turn.approvals.append((self._event.time, decided))
+        if self._event.time < turn.holds[max(turn.holds)].expires_at:
+            turn.decisions.append(decided)
 
     # Rules 4 and 5: results, and what entitled them
 
@@ -234,27 +235,26 @@ class _Run:
         runs = {verdict.call_id for verdict in forwarded.verdicts if verdict.verdict == "run"}
         failed = {result.call_id for result in executed.results if result.is_error}
         # A hold binds the very effect that it named; an effect that changed since was judged anew.
-        holds = {(hold.call_id, hold.digest): (hold, held) for held in turn.holds.values() for hold in held.holds}
+        holds = {(hold.call_id, hold.digest): hold for held in turn.holds.values() for hold in held.holds}
         for quote in quoted.quotes:
             if quote.kind != "write" or quote.call_id in failed:
                 continue
             if quote.call_id not in runs:
                 self._wrong(5, f"call {quote.call_id} was executed though its verdict was not to run it.")
-            elif (quote.call_id, quote.digest) in holds:
-                hold, held = holds[quote.call_id, quote.digest]
-                if not self._released(turn, hold, quote.digest, held.expires_at):
-                    self._wrong(5, f"call {quote.call_id} was held and executed without the decisions that it needed.")
+            elif any(d.call_id == quote.call_id and d.decision == "decline" for d in turn.decisions):
+                self._wrong(5, f"call {quote.call_id} was declined and executed.")
+            elif (hold := holds.get((quote.call_id, quote.digest))) and not self._released(turn, hold):
+                self._wrong(5, f"call {quote.call_id} was held and executed without the decisions that it needed.")
 
-    def _released(self, turn: _Turn, hold: Hold, digest: str, expires_at: datetime) -> bool:
+    def _released(self, turn: _Turn, hold: Hold) -> bool:
         assert self._started is not None  # noqa: S101 - event 0 was checked
         asked = self._started.requested_by
         people = {
             (decided.by.issuer, decided.by.subject): decided.by.role
-            for time, decided in turn.approvals
+            for decided in turn.decisions
             if decided.call_id == hold.call_id
             and decided.decision == "approve"
-            and decided.digest == digest
-            and time <= expires_at
+            and decided.digest == hold.digest
             and RANKS.get(decided.by.role, 0) >= RANKS[hold.needs.role]
             and (decided.by.issuer, decided.by.subject) != (asked.issuer, asked.subject)
         }
