@@ -1,0 +1,41 @@
+"""`python -m gateway` serves, `… seed` opens the demo's tickets, `… rebuild-views` makes the views anew from the log."""
+
+import asyncio
+import sys
+
+import psycopg
+from contracts import service
+from psycopg_pool import PoolTimeout
+
+from gateway import app
+from gateway.desk import Desk, open_pool
+from gateway.rebuild import rebuild
+from gateway.seeds import seed, tickets
+from gateway.settings import Settings
+
+
+async def _seed(settings: Settings) -> None:
+    async with open_pool(settings.postgres_dsn.get_secret_value(), size=1) as pool:
+        count = await seed(Desk(pool), tickets(settings.tenants_dir))
+    print(f"{count} tickets are on the desk.")
+
+
+async def _rebuild(settings: Settings) -> None:
+    print(f"The views hold the log up to {await rebuild(settings)}.")
+
+
+def main(arguments: list[str]) -> None:
+    settings = Settings()
+    match arguments:
+        case []:
+            service.run("gateway", settings, app.start, outages=(psycopg.OperationalError, PoolTimeout))
+        case ["seed"]:
+            asyncio.run(_seed(settings))
+        case ["rebuild-views"]:
+            asyncio.run(_rebuild(settings))
+        case _:
+            sys.exit("Use `python -m gateway`, `python -m gateway seed` or `python -m gateway rebuild-views`.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,91 @@
+"""Where the gateway's parts meet."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
+from typing import Any
+
+import structlog
+import uvicorn
+from contracts.bus import Bus
+from contracts.facts import Json
+from contracts.identity import Verifier
+from contracts.log import JetStreamLog
+from contracts.subjects import parse
+
+from gateway.desk import Desk, open_pool
+from gateway.feed import Feed
+from gateway.ports import Gateway
+from gateway.profiles import Tenants
+from gateway.projection import Projection
+from gateway.runs import Runs
+from gateway.settings import Settings
+from gateway.web import application
+
+logger = structlog.get_logger()
+
+
+async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExitStack) -> None:
+    """Follows the log, keeps the views and answers HTTP until the stack is closed. Returns once it listens."""
+    dsn = settings.postgres_dsn.get_secret_value()
+    pool = open_pool(dsn)
+    await pool.open(wait=True, timeout=30)
+    stack.push_async_callback(pool.close)
+    desk = Desk(pool)
+    feed = Feed(log, last=await desk.position())
+    projection = Projection(dsn, desk, feed)
+    runs = Runs(log, bus, desk, projection, settings.model)
+    gateway = Gateway(
+        settings=settings,
+        verifier=Verifier(settings.issuers, settings.audience),
+        tenants=Tenants(settings.tenants_dir),
+        desk=desk,
+        feed=feed,
+        projection=projection,
+        runs=runs,
+        connected=lambda: bus.connected,
+    )
+    await bus.hear_live(feed.hear_live)
+    await bus.hear_dead(lambda letter: hear_dead(runs, letter))
+    server = Server(uvicorn.Config(application(gateway), settings.http_host, settings.http_port, **HTTP))
+    for work in (feed.run(), projection.run(), server.serve()):
+        stack.push_async_callback(_ended, asyncio.create_task(work))
+    await server.listens(settings)
+
+
+async def hear_dead(runs: Runs, letter: Json) -> None:
+    """A run whose own runner gave up gets its end from here."""
+    if letter.get("service") == "agent-runner" and str(letter.get("subject", "")).startswith("run."):
+        key, _ = parse(letter["subject"])
+        await runs.fail(key, f"dead {letter.get('sequence')}")
+
+
+HTTP: dict[str, Any] = {
+    "log_config": None,
+    "access_log": False,
+    "timeout_graceful_shutdown": 1,
+    "timeout_keep_alive": 30,
+    "h11_max_incomplete_event_size": 65_536,
+    "proxy_headers": True,
+    "lifespan": "off",
+}
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, but the end of the process is the service's own business."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def listens(self, settings: Settings) -> None:
+        while not self.started:
+            if self.should_exit:
+                raise SystemExit(f"Port {settings.http_port} of {settings.http_host} cannot be opened. Is it taken?")
+            await asyncio.sleep(0.01)
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task

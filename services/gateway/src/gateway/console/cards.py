@@ -1,0 +1,109 @@
+"""The approval queue's cards: what a run waits for, what it does since people decided, or what came of it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from contracts.events import Event
+from contracts.facts import TurnHeld
+from contracts.identity import Principal
+
+from gateway.console import words
+from gateway.console.trajectory import Row, Trajectory
+from gateway.domain import may_decide
+from gateway.views import HeldCall, RunView
+
+LITTLE = timedelta(minutes=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    view: RunView
+    state: Literal["waiting", "running", "closed"]
+    mine: bool
+    title: str
+    outcome: str
+    pill: tuple[str, str, str]
+    rows: tuple[Row, ...] = ()
+    since: int = 0
+
+    @property
+    def tone(self) -> str:
+        return {"waiting": "hold", "running": "run", "closed": ""}[self.state]
+
+    @property
+    def held_at(self) -> datetime:
+        return min(call.held_at for call in self.view.held)
+
+    @property
+    def expires_at(self) -> datetime:
+        return min(call.expires_at for call in self.view.held)
+
+    def urgent(self, now: datetime) -> bool:
+        """Whether less than a quarter of the time to decide is left, or less than twenty minutes."""
+        left = self.expires_at - now
+        return left < LITTLE or left < (self.expires_at - self.held_at) / 4
+
+    @property
+    def amount(self) -> str:
+        return words.amount(self.view.held[0].quote.effect)
+
+    @property
+    def moved(self) -> bool:
+        return bool(self.view.moved)
+
+
+def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | None:
+    """None for a run that never asked a person. `events` are the run's; its rows since the hold are shown."""
+    if not view.held:
+        return None
+    waiting, first = bool(view.holds), view.held[0]
+    effect = first.quote.effect
+    since = max((event.sequence for event in events if isinstance(event.fact, TurnHeld)), default=0)
+    return Card(
+        view=view,
+        state="waiting" if waiting else "closed" if view.ended else "running",
+        mine=waiting and any(may_decide(view, call, asker) is None for call in view.holds),
+        title=effect.summary if effect else first.quote.tool,
+        outcome=_outcome(view, asker),
+        pill=_pill(view, first),
+        rows=() if waiting else rows_since(events, since),
+        since=since,
+    )
+
+
+def rows_since(events: tuple[Event, ...], sequence: int) -> tuple[Row, ...]:
+    """The rows that the facts behind `sequence` opened."""
+    trajectory = Trajectory()
+    opened: dict[str, None] = {}
+    for event in events:
+        changed = trajectory.see(event)
+        if event.sequence > sequence:
+            opened |= {row.id: None for row in changed if row.opened > sequence}
+    return tuple(trajectory.rows[row_id] for row_id in opened)
+
+
+def _outcome(view: RunView, asker: Principal) -> str:
+    said = []
+    for call in view.held:
+        for seat in call.seats:
+            who = "you" if (seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer) else seat.by.subject
+            did = "approved" if seat.decision == "approve" else "declined"
+            note = f": “{seat.note}”" if seat.note else ""
+            said.append(f"{who} {did}{note}")
+    if any(call.expired for call in view.held):
+        said.append("nobody decided in time, nothing was done")
+    if not said:
+        said.append(view.reason or "ended before anybody decided")
+    text = "; ".join(said)
+    return text[:1].upper() + text[1:]
+
+
+def _pill(view: RunView, first: HeldCall) -> tuple[str, str, str]:
+    if any(call.expired for call in view.held):
+        return "", "clock", "Expired"
+    if first.pending:
+        return "", "flag", "Not decided"
+    if any(seat.decision == "decline" for seat in first.seats):
+        return "", "x", "Declined"
+    return "ok", "check", "Approved"

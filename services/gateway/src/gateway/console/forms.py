@@ -1,0 +1,119 @@
+"""What the console's forms do. Each works without scripts; a script that sends one gets JSON instead of a redirect."""
+
+from typing import Annotated
+
+from contracts.identity import Principal
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from pydantic import ValidationError
+
+from gateway.access import COOKIE, from_this_site, may, token_of
+from gateway.console.pages import inside, sign_in_page
+from gateway.console.people import SignIn
+from gateway.ports import Gateway, Ports
+from gateway.problems import Problem
+from gateway.routes.keys import Key
+from gateway.routes.tickets import find
+from gateway.runs import Decide, StartRun
+
+router = APIRouter(include_in_schema=False)
+Text = Annotated[str, Form(min_length=1, max_length=16_000)]
+Reason = Annotated[str, Form(max_length=2000)]
+
+
+@router.post("/sign-in")
+async def sign_in(
+    ports: Ports,
+    request: Request,
+    name: Annotated[str, Form(alias="as", max_length=64)],
+    tenant: Annotated[str, Form(max_length=64)],
+    go_on: Annotated[str, Form(alias="next", max_length=2000)] = "/tickets",
+) -> Response:
+    if not from_this_site(request):
+        raise Problem(403, "Sent from another site", "Nobody was signed in. Open the sign-in page and choose there.")
+    try:
+        token, seconds = await SignIn(ports.settings.sign_in_url).token(name, tenant)
+    except Problem as problem:
+        return await sign_in_page(ports, go_on, problem)
+    response = RedirectResponse(inside(go_on), 303)
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, token, max_age=seconds, path="/", httponly=True, samesite="lax", secure=secure)
+    return response
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    if not from_this_site(request):
+        raise Problem(403, "Sent from another site", "You are still signed in.")
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(COOKIE, path="/")
+    return response
+
+
+@router.post("/tickets/{reference}/runs")
+async def start(
+    ports: Ports, asker: Annotated[Principal, Depends(may("run"))], request: Request, reference: str, key: Key
+) -> Response:
+    ticket = await find(ports, asker, reference, current=False)
+    started = await ports.runs.start(ticket, ports.tenants.of(asker.tenant), asker, StartRun(), key)
+    return _done(request, f"/tickets/{ticket.ticket}?run={started.run}", go=True)
+
+
+@router.post("/runs/{run}/decisions")
+async def decide(
+    ports: Ports, asker: Annotated[Principal, Depends(may("read"))], request: Request, run: str
+) -> Response:
+    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    try:
+        wanted = Decide.model_validate(form)
+    except ValidationError as error:
+        raise Problem(
+            422, "Not a decision", "The form did not come complete. Reload the page and decide again."
+        ) from error
+    if wanted.decision == "decline" and not wanted.note.strip():
+        raise Problem(
+            422, "A reason is missing", "Nothing was declined. Say why: the agent reads it and answers the customer."
+        )
+    await ports.runs.decide(run, asker, token_of(request), wanted)
+    return _done(request, await _ticket_of(ports, asker, run))
+
+
+@router.post("/runs/{run}/messages")
+async def say(
+    ports: Ports, asker: Annotated[Principal, Depends(may("run"))], request: Request, run: str, text: Text, key: Key
+) -> Response:
+    await ports.runs.say(run, asker, text, key)
+    return _done(request, await _ticket_of(ports, asker, run))
+
+
+@router.post("/runs/{run}/cancel")
+async def cancel(
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("cancel"))],
+    request: Request,
+    run: str,
+    key: Key,
+    reason: Reason = "",
+) -> Response:
+    await ports.runs.cancel(run, asker, reason, key)
+    return _done(request, await _ticket_of(ports, asker, run))
+
+
+@router.post("/runs/{run}/take-over")
+async def take_over(
+    ports: Ports, asker: Annotated[Principal, Depends(may("take_over"))], request: Request, run: str, key: Key
+) -> Response:
+    await ports.runs.take_over(run, asker, "", key)
+    return _done(request, await _ticket_of(ports, asker, run), go=True)
+
+
+async def _ticket_of(ports: Gateway, asker: Principal, run: str) -> str:
+    view = await ports.runs.read(asker.tenant, run)
+    return f"/tickets/{view.ticket}?run={run}"
+
+
+def _done(request: Request, page: str, *, go: bool = False) -> Response:
+    """For a script: whether it was done and, if `go`, the page to go to (else the stream shows it). Else: that page."""
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse({"go": page if go else None})
+    return RedirectResponse(page, 303)

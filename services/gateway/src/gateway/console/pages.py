@@ -1,0 +1,203 @@
+"""The console's pages, rendered on the server; the streams then keep them current."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from contracts.events import Event
+from contracts.identity import Principal
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from gateway import shapes
+from gateway.access import COOKIE, asker
+from gateway.console import cards, queue, render, words
+from gateway.console.people import SignIn
+from gateway.console.trajectory import Row, Trajectory
+from gateway.domain import may_decide
+from gateway.ports import Gateway, Ports
+from gateway.problems import Problem, not_found
+from gateway.routes.approvals import earlier
+from gateway.routes.tickets import find
+from gateway.views import RunView, fold, total
+
+router = APIRouter(include_in_schema=False)
+LATELY = timedelta(minutes=30)
+MOST_ROWS = 1000
+MOST_TICKETS = 500
+
+
+async def reader(request: Request) -> Principal:
+    """Who looks at the page. Raises a 401 that leads to the sign-in, a 403 for who has no console."""
+    principal = await asker(request)
+    if not principal.may("read"):
+        raise Problem(403, "No console for you", "The console is for the people who work the tickets.")
+    return principal
+
+
+Reader = Annotated[Principal, Depends(reader)]
+
+
+@router.get("/")
+async def home() -> Response:
+    return RedirectResponse("/tickets", 303)
+
+
+@router.get("/tickets")
+async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "open") -> Response:
+    state = state if state in queue.FILTERS else "open"
+    shell = await _shell(ports, asker, "tickets", request)
+    found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], limit=MOST_TICKETS)
+    lines = [queue.line(ticket, asker, datetime.now(UTC)) for ticket in found]
+    filters = [
+        (name, label, sum(shell["statuses"].get(status, 0) for status in statuses) if name != "all" else 0)
+        for name, (label, statuses) in queue.FILTERS.items()
+    ]
+    return _html("tickets.html", **shell, groups=queue.groups(lines), filters=filters, state=state)
+
+
+@router.get("/tickets/{reference}")
+async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) -> Response:
+    shell = await _shell(ports, asker, "tickets", request)
+    one = await find(ports, asker, reference)
+    runs = await ports.desk.runs_of(asker.tenant, one.ticket)
+    wanted = request.query_params.get("run") or (runs[-1].run if runs else None)
+    view, rows, hidden = None, [], 0
+    if wanted:
+        history = await ports.runs.history(asker.tenant, wanted)
+        view = fold(history.events)
+        if view is None or view.ticket != one.ticket:
+            raise not_found("run")
+        rows = rows_of(history.events)
+        hidden = 0 if request.query_params.get("all") else max(0, len(rows) - MOST_ROWS)
+    return _html(
+        "ticket.html",
+        **shell,
+        ticket=one,
+        view=view,
+        rows=rows[hidden:],
+        earlier=hidden,
+        runs=runs,
+        can_run=asker.may("run"),
+        history=shapes.history(await earlier(ports, view)) if view else None,
+    )
+
+
+@router.get("/approvals")
+async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
+    shell = await _shell(ports, asker, "approvals", request)
+    now = datetime.now(UTC)
+    held = await _cards(ports, asker, await ports.desk.held(asker.tenant))
+    lately = await _cards(ports, asker, await ports.desk.held_lately(asker.tenant, now - LATELY))
+    open_cards = [card for card in held if card.state == "waiting"]
+    return _html(
+        "approvals.html",
+        **shell,
+        waiting=[card for card in open_cards if card.mine],
+        blocked=[card for card in open_cards if not card.mine],
+        lately=[card for card in lately if card.state != "waiting"],
+        at_stake=words.sums(total(moved for card in open_cards for moved in card.view.at_stake)),
+        oldest=min((card.held_at for card in open_cards), default=now),
+        mine=[decided for card in lately for decided in _by(card.view, asker)],
+    )
+
+
+@router.get("/sign-in")
+async def sign_in(ports: Ports, request: Request) -> Response:
+    return await sign_in_page(ports, request.query_params.get("next") or "/tickets")
+
+
+async def sign_in_page(ports: Gateway, go_on: str, problem: Problem | None = None) -> Response:
+    try:
+        people = await SignIn(ports.settings.sign_in_url).people()
+    except Problem as away:
+        people, problem = {}, away
+    listed = [(ports.tenants.of(tenant).name, members) for tenant, members in people.items()]
+    status = problem.status if problem else 200
+    return _html("sign_in.html", status, people=listed, next=inside(go_on), problem=problem)
+
+
+@router.get("/console/session")
+async def session(_: Reader) -> Response:
+    """Whether the cookie still holds: 204, or the 401 that every page would get."""
+    return Response(status_code=204)
+
+
+def rows_of(events: tuple[Event, ...]) -> list[Row]:
+    trajectory = Trajectory()
+    for event in events:
+        trajectory.see(event)
+    return list(trajectory.rows.values())
+
+
+def inside(path: str) -> str:
+    """The path, if it leads nowhere else than to this console."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/tickets"
+
+
+def problem_page(request: Request, problem: Problem) -> Response:
+    """A refusal for a person: a 401 leads to the sign-in, the rest is a page that says what to do."""
+    if problem.status == 401:
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        go_on = quote(target if request.method == "GET" else "/tickets", safe="/")
+        response: Response = RedirectResponse(f"/sign-in?next={go_on}", 303)
+        if COOKIE in request.cookies:
+            response.delete_cookie(COOKIE)
+        return response
+    return _html(
+        "problem.html", problem.status, problem=problem, back=inside(request.headers.get("x-back", "/tickets"))
+    )
+
+
+def _html(name: str, status: int = 200, **context: Any) -> HTMLResponse:
+    return HTMLResponse(render.page(name, **context), status, {"Cache-Control": "no-store"})
+
+
+async def _shell(ports: Gateway, asker: Principal, here: str, request: Request) -> dict[str, Any]:
+    """What every page shows around its own: who is here, what waits, and from where the stream goes on."""
+    after = ports.feed.last
+    await ports.lists_are_current()
+    statuses = await ports.desk.counts(asker.tenant)
+    return {
+        "asker": asker,
+        "here": here,
+        "tenant": ports.tenants.of(asker.tenant),
+        "after": after,
+        "statuses": statuses,
+        "counts": {
+            "open": sum(count for status, count in statuses.items() if status != "resolved"),
+            "resolved": statuses.get("resolved", 0),
+            "waiting": await waiting_for(ports, asker),
+        },
+        "notice": None,
+    }
+
+
+async def waiting_for(ports: Gateway, asker: Principal) -> int:
+    """How many runs wait for a decision that this person can make."""
+    if not asker.may("decide"):
+        return 0
+    held = await ports.desk.held(asker.tenant)
+    return sum(any(may_decide(view, call, asker) is None for call in view.holds) for view in held)
+
+
+async def card_of(ports: Gateway, asker: Principal, run: str) -> cards.Card | None:
+    history = await ports.runs.history(asker.tenant, run)
+    view = fold(history.events)
+    return cards.card(view, history.events, asker) if view else None
+
+
+async def _cards(ports: Gateway, asker: Principal, views: list[RunView]) -> list[cards.Card]:
+    """As the log has them now: what the list says may be a moment old."""
+    found = await asyncio.gather(*(card_of(ports, asker, view.run) for view in views))
+    return [card for card in found if card is not None]
+
+
+def _by(view: RunView, asker: Principal) -> list[tuple[str, str, str]]:
+    return [
+        (view.ticket, "approved" if seat.decision == "approve" else "declined", words.amount(call.quote.effect))
+        for call in view.held
+        for seat in call.seats
+        if (seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer)
+    ]

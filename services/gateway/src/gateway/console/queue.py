@@ -1,0 +1,116 @@
+"""The ticket queue: one line a ticket, in groups by what it waits for."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from contracts.identity import Principal
+
+from gateway.console import words
+from gateway.desk import TicketView
+from gateway.views import Moved, RunView, total
+
+GROUPS = (
+    ("decision", "Needs a decision"),
+    ("running", "Running now"),
+    ("new", "Not started"),
+    ("customer", "Waiting for the customer"),
+    ("person", "With a person"),
+    ("done", "Done"),
+)
+# What each filter of the page lists, by the tickets' status.
+FILTERS = {
+    "open": ("Open", ("open", "in_progress", "awaiting_approval", "awaiting_customer", "escalated")),
+    "held": ("Held", ("awaiting_approval",)),
+    "done": ("Done", ("resolved",)),
+    "all": ("All", ("open", "in_progress", "awaiting_approval", "awaiting_customer", "escalated", "resolved")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    ticket: str
+    subject: str
+    customer: str
+    state: str
+    group: str
+    last_step: str
+    owner: str
+    can_start: bool
+    stake: tuple[Moved, ...]
+    since: datetime
+    urgent: bool
+
+    @property
+    def at_stake(self) -> str:
+        return words.sums(self.stake)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: str
+    lines: tuple[Line, ...]
+
+    @property
+    def at_stake(self) -> str:
+        return words.sums(total(one for line in self.lines for one in line.stake))
+
+
+def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
+    view = ticket.latest
+    group = _group(ticket.status, view)
+    return Line(
+        ticket=ticket.ticket,
+        subject=ticket.subject,
+        customer=ticket.customer.name or ticket.customer.email,
+        state=_state(ticket.status, view),
+        group=group,
+        last_step=view.last_step if view else words.excerpt(ticket.body, 160),
+        owner=_owner(ticket.status, view, asker),
+        can_start=ticket.status == "open" and asker.may("run"),
+        stake=view.at_stake if view else (),
+        since=_since(ticket, view),
+        urgent=view is not None and any(call.expires_at - now < timedelta(minutes=20) for call in view.holds),
+    )
+
+
+def groups(lines: list[Line]) -> list[Group]:
+    """In the order of urgency; what waits for a decision by its waiting time, the rest by the latest change."""
+    found = []
+    for name, title in GROUPS:
+        members = [one for one in lines if one.group == name]
+        if members:
+            members.sort(key=lambda one: one.since, reverse=name != "decision")
+            found.append(Group(title, tuple(members)))
+    return found
+
+
+def _group(status: str, view: RunView | None) -> str:
+    if status == "resolved":
+        return "done"
+    if status == "awaiting_approval" or (status == "escalated" and view and view.status == "failed"):
+        return "decision"
+    if status == "awaiting_customer":
+        return "customer"
+    if status == "open":
+        return "new"
+    return "person" if view is None or view.ended else "running"
+
+
+def _state(status: str, view: RunView | None) -> str:
+    """The run's status where there is a run that counts; else the ticket's."""
+    return status if view is None or status in ("open", "resolved") else view.status
+
+
+def _owner(status: str, view: RunView | None, asker: Principal) -> str:
+    if view is None or status == "open":
+        return ""
+    if view.status in ("escalated", "budget_exhausted", "failed", "taken_over"):
+        return "A person"
+    by = view.requested_by
+    return "You, agent" if (by.subject, by.issuer) == (asker.subject, asker.issuer) else "Agent"
+
+
+def _since(ticket: TicketView, view: RunView | None) -> datetime:
+    if view is None:
+        return ticket.opened_at
+    return min((call.held_at for call in view.holds), default=view.updated_at)

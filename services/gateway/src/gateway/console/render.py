@@ -1,0 +1,33 @@
+"""Templates and what they may call. Whatever they print is escaped, and its hidden characters are shown."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gateway.console import words
+from gateway.domain import may_decide
+
+_environment = Environment(
+    loader=PackageLoader("gateway.console", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=lambda item: words.visible(item) if type(item) is str else item,
+)
+_environment.globals |= {"words": words, "may_decide": may_decide}
+for _name in ("money", "sums", "ledger", "spend", "age", "duration", "clock", "stamp", "iso", "changes", "plural"):
+    _environment.filters[_name] = getattr(words, _name)
+
+
+def page(name: str, **context: Any) -> str:
+    """A whole page."""
+    return _environment.get_template(name).render(now=datetime.now(UTC), **context)
+
+
+def part(template: str, macro: str, *values: Any) -> Markup:
+    """One macro's output: the same on a page and on a stream."""
+    markup: Markup = getattr(_environment.get_template(template).module, macro)(*values)
+    return markup

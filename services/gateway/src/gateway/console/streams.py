@@ -1,0 +1,209 @@
+"""What keeps the console's pages current: changes as HTML, one event a batch of facts, resumable."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+from contracts.events import Event
+from contracts.facts import CallDecided, HoldExpired, TurnHeld
+from contracts.history import History
+from contracts.identity import Principal
+from contracts.subjects import RunKey
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from gateway import shapes, sse
+from gateway.console import cards, queue, render, words
+from gateway.console.pages import Reader, card_of, waiting_for
+from gateway.console.trajectory import Row, Trajectory
+from gateway.ports import Gateway, Ports
+from gateway.routes.approvals import earlier
+from gateway.views import TICKET_STATUS, RunView, fold
+
+router = APIRouter(prefix="/console/stream", include_in_schema=False)
+
+# A page that has missed more runs than this is loaded anew.
+MOST_MISSED = 100
+# The inbox gathers what comes within this time: nobody reads faster.
+PAUSE = 0.1
+HEARTBEAT = sse.frame("1", event="hb")
+
+
+def change(element: str, html: str, to: str | None = None, opened: int | None = None) -> dict[str, Any]:
+    """Replaces the element of that id; one that is not there is put into `to`, if that is. No HTML removes it."""
+    return {"id": element, "html": html, "to": to, "opened": opened}
+
+
+@router.get("/runs/{run}")
+async def run_stream(ports: Ports, asker: Reader, request: Request, run: str) -> Response:
+    after = sse.after(request)
+    history = await ports.runs.history(asker.tenant, run)
+    ports.streams.check(asker)
+    return sse.respond(_run(ports, asker, history, after))
+
+
+@router.get("/inbox")
+async def inbox_stream(ports: Ports, asker: Reader, request: Request) -> Response:
+    after = sse.after(request)
+    ports.streams.check(asker)
+    return sse.respond(_inbox(ports, asker, after))
+
+
+async def _run(ports: Gateway, asker: Principal, history: History, after: int) -> AsyncGenerator[bytes]:
+    run = RunPage(ports, asker, history.key, after)
+    with ports.streams.one_more(asker):
+        yield sse.RETRY
+        source = ports.feed.of_run(history.key, 0)
+        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+            async for heard in alive:
+                if heard is None:
+                    yield HEARTBEAT
+                    continue
+                for frame in await run.frames(heard):
+                    yield frame
+                if run.over:
+                    yield sse.frame("over", event="bye")
+                    return
+
+
+class RunPage:
+    """One person's page of one run: which elements the next facts change."""
+
+    def __init__(self, ports: Gateway, asker: Principal, key: RunKey, after: int) -> None:
+        self._ports = ports
+        self._asker = asker
+        self._key = key
+        self._after = after
+        self._zone = ports.tenants.of(asker.tenant).timezone
+        self._trajectory = Trajectory()
+        self._events: list[Event] = []
+        self._writing = False
+        self.over = False
+
+    async def frames(self, heard: list[Any]) -> list[bytes]:
+        events = [item for item in heard if isinstance(item, Event)]
+        rows: dict[str, Row] = {}
+        for event in events:
+            self._events.append(event)
+            changed = self._trajectory.see(event)
+            if event.sequence > self._after:
+                rows |= {row.id: row for row in changed}
+        frames = []
+        if rows:
+            changes = await self._changes(list(rows.values()), events)
+            frames.append(sse.frame(sse.data({"changes": changes}), id=events[-1].sequence, event="change"))
+        self.over = self.over or any(event.terminal for event in events)
+        return frames + self._live([item for item in heard if not isinstance(item, Event)])
+
+    async def _changes(self, rows: list[Row], events: list[Event]) -> list[dict[str, Any]]:
+        run = self._key.run
+        changes = []
+        if self._writing and any(event.author == "agent" for event in events):
+            self._writing = False
+            changes.append(change(f"live-{run}", ""))
+        for row in rows:
+            html = render.part("row.html", "row", row, self._zone)
+            changes.append(change(row.id, html, f"rows-{run}", row.opened))
+        view = fold(self._events)
+        if view is not None:
+            changes += await self._around(view)
+        return changes
+
+    async def _around(self, view: RunView) -> list[dict[str, Any]]:
+        now, asker, zone = datetime.now(UTC), self._asker, self._zone
+        history = shapes.history(await earlier(self._ports, view))
+        changes = [
+            change(f"head-{view.run}", render.part("run.html", "head", view, asker)),
+            change(f"side-{view.run}", render.part("run.html", "side", view, history, zone)),
+            change(f"decide-{view.run}", render.part("run.html", "decide", view, asker, zone, now)),
+        ]
+        card = cards.card(view, tuple(self._events), asker)
+        if card is not None:
+            changes.append(change(f"card-head-{view.run}", render.part("card.html", "card_head", card, zone, now)))
+        return changes
+
+    def _live(self, deltas: list[dict[str, Any]]) -> list[bytes]:
+        """Text of the model as it comes: it has no id, and the fact that follows replaces it."""
+        text = "".join(str(delta.get("text", "")) for delta in deltas)
+        if not text or self.over:
+            return []
+        frames, run = [], self._key.run
+        if not self._writing:
+            self._writing = True
+            html = render.part("row.html", "live", run)
+            frames.append(
+                sse.frame(sse.data({"changes": [change(f"live-{run}", html, f"rows-{run}")]}), event="change")
+            )
+        said = {"id": f"live-text-{run}", "add": words.visible(text)}
+        return [*frames, sse.frame(sse.data(said), event="text")]
+
+
+async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
+    with ports.streams.one_more(asker):
+        yield sse.RETRY
+        yield await _state(ports, asker)
+        await ports.lists_are_current()
+        missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
+        if len(missed) > MOST_MISSED:
+            yield sse.frame("reload", event="reset")
+            return
+        for view in missed:
+            yield await _inbox_frame(ports, asker, view.run, view.sequence, whole=True)
+        start = max([after, *(view.sequence for view in missed)])
+        source = ports.feed.batches(start, asker.tenant)
+        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+            async for batch in alive:
+                if batch is None:
+                    yield HEARTBEAT
+                    continue
+                for run, events in _by_run(batch):
+                    yield await _inbox_frame(ports, asker, run, events[-1].sequence, whole=any(map(_of_hold, events)))
+                await ports.lists_are_current()
+                yield await _state(ports, asker)
+                await asyncio.sleep(PAUSE)
+
+
+def _by_run(batch: list[Event]) -> list[tuple[str, list[Event]]]:
+    """Each run's facts, in the order of their last ones: who goes on behind one of them misses none of the others."""
+    runs: dict[str, list[Event]] = {}
+    for event in batch:
+        runs.setdefault(event.key.run, []).append(event)
+    return sorted(runs.items(), key=lambda item: item[1][-1].sequence)
+
+
+def _of_hold(event: Event) -> bool:
+    return event.terminal or isinstance(event.fact, TurnHeld | CallDecided | HoldExpired)
+
+
+async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int, *, whole: bool) -> bytes:
+    """The ticket's line, and the run's card: whole where its hold has changed, else only its head."""
+    now, zone = datetime.now(UTC), ports.tenants.of(asker.tenant).timezone
+    changes = []
+    card = await card_of(ports, asker, run)
+    history = await ports.runs.history(asker.tenant, run)
+    view = fold(history.events)
+    ticket = await ports.desk.ticket(asker.tenant, view.ticket) if view else None
+    if view is not None and ticket is not None:
+        current = ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]})
+        html = render.part("ticket_row.html", "ticket_row", queue.line(current, asker, now), zone, now)
+        changes.append(change(f"ticket-{ticket.ticket}", html, "tickets"))
+    if card is not None:
+        follows = card.state == "running" or (
+            card.state == "closed" and any(s for call in card.view.held for s in call.seats)
+        )
+        if whole and not (card.state == "closed" and follows):
+            changes.append(change(f"card-{run}", render.part("card.html", "card", card, asker, zone, now), "cards"))
+        elif follows:
+            changes.append(change(f"card-head-{run}", render.part("card.html", "card_head", card, zone, now)))
+    return sse.frame(sse.data({"changes": changes}), id=sequence, event="change")
+
+
+async def _state(ports: Gateway, asker: Principal) -> bytes:
+    counts = await ports.desk.counts(asker.tenant)
+    state = {
+        "open": sum(count for status, count in counts.items() if status != "resolved"),
+        "waiting": await waiting_for(ports, asker),
+    }
+    return sse.frame(sse.data(state), event="state")

@@ -1,0 +1,318 @@
+"""A run as rows for a person: each fact opens a row or completes one, the same on the page and on the stream."""
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from contracts.events import Event
+from contracts.facts import (
+    AnswerUnfinished,
+    CallDecided,
+    CallQuote,
+    CallResult,
+    CustomerSaid,
+    DecisionRefused,
+    HandedOver,
+    Hold,
+    HoldEscalated,
+    HoldExpired,
+    OutcomeSettled,
+    OutcomeUnknown,
+    PersonSaid,
+    ReminderSent,
+    ReplyGiven,
+    RunCancelled,
+    RunEnded,
+    RunFailed,
+    RunStarted,
+    RunTakenOver,
+    TurnExecuted,
+    TurnForwarded,
+    TurnHeld,
+    TurnProposed,
+    TurnQuoted,
+    TurnRefused,
+)
+
+from gateway.console.words import ICON, STATUS, TONE, duration, ledger, plural, spend
+
+# What a carried-out write is called. A tool that is not here is named as it is.
+DONE = {
+    "issue_refund": ("Refund made", "Refund not made", "Refund had been made before"),
+    "cancel_subscription": (
+        "Subscription cancelled",
+        "Subscription not cancelled",
+        "Subscription was cancelled before",
+    ),
+    "escalate_to_human": ("Handed to a person", "Not handed to a person", "Was handed to a person before"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One call of a turn: proposed, then quoted, then with its result."""
+
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    quote: CallQuote | None = None
+    result: str | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """What became of a turn."""
+
+    tone: str
+    icon: str
+    word: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBox:
+    number: int
+    words: str
+    lines: tuple[Line, ...]
+    strips: tuple[Strip, ...] = ()
+    reads_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the trajectory. `opened` and `seq` are the sequences of the facts that opened and last changed it."""
+
+    id: str
+    opened: int
+    seq: int
+    at: datetime
+    icon: str
+    title: str
+    detail: str = ""
+    quoted: str = ""
+    says: str = ""
+    meta: str = ""
+    amount: str = ""
+    tone: str = ""
+    turn: TurnBox | None = None
+
+
+@dataclass(slots=True)
+class Trajectory:
+    """The rows of one run, in order. `see` takes the next fact and tells which rows it opened or changed."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    _turn: str = ""
+    _before: datetime | None = None
+    _held: datetime | None = None
+    _holds: dict[str, Hold] = field(default_factory=dict)
+    _decisions: dict[str, list[str]] = field(default_factory=dict)
+
+    def see(self, event: Event) -> list[Row]:
+        changed = self._changed(event)
+        for row in changed:
+            self.rows[row.id] = row
+        self._before = event.time
+        return changed
+
+    def _changed(self, event: Event) -> list[Row]:
+        match event.fact:
+            case RunStarted() as fact:
+                return _started(event, fact)
+            case TurnProposed() as fact:
+                return [self._proposed(event, fact)]
+            case TurnQuoted() | TurnForwarded() | TurnHeld() | TurnRefused() as fact:
+                return self._judged(event, fact)
+            case TurnExecuted() as fact:
+                return self._executed(event, fact)
+            case CallDecided() as fact:
+                return [self._decided(event, fact)]
+            case ReplyGiven() as fact:
+                return [row(event, "reply", "Reply sent", says=fact.text, meta=self._since(event))]
+            case _:
+                return [told(event)]
+
+    def _since(self, event: Event) -> str:
+        return duration(event.time - self._before) if self._before else ""
+
+    def _proposed(self, event: Event, fact: TurnProposed) -> Row:
+        self._turn, self._held = f"e-{event.sequence}", None
+        self._holds, self._decisions = {}, {}
+        lines = tuple(Line(call.call_id, call.tool, call.arguments) for call in fact.calls)
+        box = TurnBox(fact.turn, words_of(fact.content), lines)
+        return row(event, "turn", f"Turn {fact.turn}", turn=box, meta=self._since(event))
+
+    def _judged(self, event: Event, fact: TurnQuoted | TurnForwarded | TurnHeld | TurnRefused) -> list[Row]:
+        opened = self.rows.get(self._turn)
+        if opened is None or opened.turn is None:
+            return [told(event)]
+        box, tone = opened.turn, opened.tone
+        match fact:
+            case TurnQuoted():
+                box = _quoted(box, fact)
+            case TurnForwarded():
+                if self._held is None and not box.reads_only:
+                    box = replace(box, strips=(*box.strips, _forwarded(fact)))
+            case TurnHeld():
+                self._held, self._holds = event.time, {hold.call_id: hold for hold in fact.holds}
+                box, tone = replace(box, strips=(*box.strips, _held(fact, box))), "hold"
+            case TurnRefused():
+                strip = Strip("bad", "no", "Refused", f"{fact.rule}. The agent was told why and may try again.")
+                box = replace(box, strips=(*box.strips, strip), lines=_with_results(box.lines, fact.results))
+                tone = "bad"
+        return [replace(opened, turn=box, tone=tone, seq=event.sequence)]
+
+    def _executed(self, event: Event, fact: TurnExecuted) -> list[Row]:
+        opened = self.rows.get(self._turn)
+        if opened is None or opened.turn is None:
+            return [told(event)]
+        box = replace(opened.turn, lines=_with_results(opened.turn.lines, fact.results))
+        lines = {line.call_id: line for line in box.lines}
+        changed = [replace(opened, turn=box, seq=event.sequence)]
+        for result in fact.results:
+            line = lines.get(result.call_id)
+            declined = "decline" in self._decisions.get(result.call_id, ())
+            if line and line.quote and line.quote.kind == "write" and not line.quote.will_fail and not declined:
+                changed.append(_done(event, line, result, self._since(event)))
+        return changed
+
+    def _decided(self, event: Event, fact: CallDecided) -> Row:
+        said = self._decisions.setdefault(fact.call_id, [])
+        said.append(fact.decision)
+        hold = self._holds.get(fact.call_id)
+        approved = fact.decision == "approve"
+        title = f"{'Approved' if approved else 'Declined'} by {fact.by.subject}"
+        if approved and hold and hold.needs.people > 1:
+            title += f", {said.count('approve')} of {hold.needs.people}"
+        return row(
+            event,
+            "person",
+            title,
+            detail="with changed arguments" if fact.edited is not None else "",
+            quoted=fact.note,
+            meta=f"held {duration(event.time - self._held)}" if self._held else "",
+            tone="ok" if approved else "bad",
+        )
+
+
+def row(event: Event, icon: str, title: str, *, part: str = "", **more: Any) -> Row:
+    number = event.sequence
+    return Row(f"e-{number}{part and '-' + part}", number, number, event.time, icon, title, **more)
+
+
+def words_of(content: list[dict[str, Any]]) -> str:
+    """What the model wrote beside its calls."""
+    return "\n\n".join(block["text"].strip() for block in content if block.get("type") == "text" and block.get("text"))
+
+
+def _started(event: Event, fact: RunStarted) -> list[Row]:
+    who = fact.requested_by.subject
+    how = f"by {who}, {fact.profile} agent, policy {fact.policy_pack}, up to {plural(fact.limits.max_steps, 'step')}"
+    customer = fact.ticket.customer.name or fact.ticket.customer.email
+    said = fact.ticket.body
+    return [
+        row(event, "play", "Run started", detail=how, meta=event.key.run),
+        row(event, "chat", customer, part="message", says=said),
+    ]
+
+
+def _quoted(box: TurnBox, fact: TurnQuoted) -> TurnBox:
+    quotes = {quote.call_id: quote for quote in fact.quotes}
+    lines = tuple(replace(line, quote=quotes.get(line.call_id, line.quote)) for line in box.lines)
+    reads = all(quote.kind == "read" for quote in fact.quotes)
+    again = (Strip("", "run", "Quoted again", f"attempt {fact.attempt}"),) if fact.attempt > 1 else ()
+    return replace(box, lines=lines, reads_only=reads, strips=(*box.strips, *again))
+
+
+def _forwarded(fact: TurnForwarded) -> Strip:
+    reasons = dict.fromkeys(verdict.reason or verdict.rule for verdict in fact.verdicts)
+    return Strip("", "fwd", "Forwarded", "; ".join(reason for reason in reasons if reason))
+
+
+def _held(fact: TurnHeld, box: TurnBox) -> Strip:
+    count = len(box.lines)
+    which = {1: "Held", 2: "Held, both calls"}.get(count, f"Held, all {count} calls")
+    rules = dict.fromkeys(f"{hold.rule}: {hold.reason}" for hold in fact.holds)
+    return Strip("hold", "pause", which, "; ".join(rules))
+
+
+def _with_results(lines: tuple[Line, ...], results: list[CallResult]) -> tuple[Line, ...]:
+    by_call = {result.call_id: result for result in results}
+    return tuple(
+        replace(line, result=found.content, failed=found.is_error) if (found := by_call.get(line.call_id)) else line
+        for line in lines
+    )
+
+
+def _done(event: Event, line: Line, result: CallResult, took: str) -> Row:
+    made, unmade, before = DONE.get(
+        line.tool, (f"{line.tool} done", f"{line.tool} not done", f"{line.tool} done before")
+    )
+    effect = line.quote.effect if line.quote else None
+    if result.is_error:
+        return row(event, "x", unmade, part=line.call_id, says=result.content, meta=took, tone="bad")
+    if result.duplicate:
+        return row(event, "check", before, part=line.call_id, says=result.content, meta=took)
+    summary = effect.summary if effect else ""
+    return row(event, "check", made, part=line.call_id, detail=summary, amount=ledger(effect), meta=took, tone="ok")
+
+
+def told(event: Event) -> Row:
+    """The row of a fact that stands for itself. A kind that is not known here is shown as it is, never dropped."""
+    match event.fact:
+        case CustomerSaid() as fact:
+            return row(event, "chat", "Customer", says=fact.text)
+        case PersonSaid() as fact:
+            return row(event, "reply", f"{fact.by.subject} replied", says=fact.text)
+        case HandedOver() as fact:
+            return row(event, "fwd", f"{fact.from_agent} handed over to {fact.to_agent}", detail=_note(fact.note))
+        case AnswerUnfinished() as fact:
+            after = {"continue": "it goes on", "retry": "it is asked again", "end": "the run ends"}[fact.next]
+            return row(event, "clock", "Answer unfinished", detail=f"{fact.stop_reason}; {after}")
+        case DecisionRefused() as fact:
+            title = f"{fact.by.subject} could not {fact.decision}"
+            return row(event, "no", title, detail=fact.reason)
+        case ReminderSent() as fact:
+            return row(event, "clock", "Reminder sent", detail=f"to {fact.role}s; nobody has decided yet")
+        case HoldEscalated() as fact:
+            return row(event, "person", "Passed on", detail=f"a {fact.role} may decide now", tone="hold")
+        case HoldExpired():
+            return row(event, "clock", "Expired", detail="nobody decided in time; nothing was done", tone="hold")
+        case OutcomeUnknown():
+            return row(
+                event,
+                "clock",
+                "Payment may have been made",
+                detail="asking the provider with the same key",
+                tone="hold",
+            )
+        case OutcomeSettled() as fact:
+            outcome = "the payment was made" if fact.outcome == "done" else "the payment was not made"
+            return row(event, "check", "Outcome known", detail=f"{outcome}, said {fact.by}")
+        case RunEnded() as fact:
+            return row(
+                event,
+                ICON[fact.status],
+                f"Run ended: {STATUS[fact.status].lower()}",
+                detail=fact.reason,
+                says=fact.handover or "",
+                meta=f"{plural(fact.steps, 'step')} · {spend(fact.cost_micro_usd)}",
+                tone=TONE.get(fact.status, ""),
+            )
+        case RunCancelled() as fact:
+            return row(
+                event, "flag", f"Stopped by {fact.by.subject}", detail="what was done stays done", quoted=fact.reason
+            )
+        case RunTakenOver() as fact:
+            return row(
+                event, "person", f"{fact.by.subject} took over", detail="the agent has stopped", quoted=fact.reason
+            )
+        case RunFailed() as fact:
+            return row(event, "x", "Run failed", detail=fact.reason, tone="bad")
+    return row(event, "dot", event.kind, says=json.dumps(event.document().get("data"), ensure_ascii=False))
+
+
+def _note(note: dict[str, Any]) -> str:
+    return "; ".join(f"{name}: {item}" for name, item in note.items() if isinstance(item, str | int))

@@ -1,0 +1,179 @@
+"""How the console writes money, times and text that others wrote."""
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from contracts.facts import Effect
+from contracts.money import Money
+
+from gateway.views import Moved
+
+NBSP = "\u00a0"
+# Characters that are not seen, or that change how what stands around them is read: all but tab and newline.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+STATUS = {
+    "running": "Running",
+    "awaiting_approval": "Held",
+    "awaiting_customer": "Customer",
+    "resolved": "Resolved",
+    "escalated": "Escalated",
+    "budget_exhausted": "Out of steps",
+    "failed": "Run failed",
+    "cancelled": "Stopped",
+    "taken_over": "With a person",
+    "open": "Open",
+    "in_progress": "In progress",
+}
+# Word, tone and icon say the same thing; tone alone never does.
+TONE = {
+    "running": "run",
+    "awaiting_approval": "hold",
+    "resolved": "ok",
+    "escalated": "hold",
+    "budget_exhausted": "hold",
+    "failed": "bad",
+}
+ICON = {
+    "running": "run",
+    "awaiting_approval": "pause",
+    "awaiting_customer": "clock",
+    "resolved": "check",
+    "escalated": "person",
+    "budget_exhausted": "flag",
+    "failed": "x",
+    "cancelled": "flag",
+    "taken_over": "person",
+    "open": "inbox",
+    "in_progress": "person",
+}
+
+
+def money(amount_minor: int, currency: str) -> str:
+    """In full, as in `£1,249.00`."""
+    return Money(amount_minor, currency).text()
+
+
+def sums(amounts: Iterable[Moved], sign: int = 1) -> str:
+    """Each currency's sum by itself, as in `£40.00 + $12.00`; empty for none."""
+    return " + ".join(money(sign * one.amount_minor, one.currency) for one in amounts)
+
+
+def ledger(effect: Effect | None) -> str:
+    """A write's money as the shop's ledger has it: what goes to the customer is negative."""
+    if effect is None or effect.amount_minor is None or effect.currency is None:
+        return ""
+    return money(-effect.amount_minor, effect.currency)
+
+
+def spend(micro_usd: int) -> str:
+    """What model calls cost: three decimals under a dollar."""
+    dollars = micro_usd / 1_000_000
+    return f"${dollars:,.3f}" if micro_usd < 1_000_000 else f"${dollars:,.2f}"
+
+
+def age(span: timedelta) -> str:
+    """How long something has waited: `8 s`, `4 min`, `1 h 06`, `2 d`."""
+    seconds = max(0, int(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds}{NBSP}s"
+    if seconds < 3600:
+        return f"{seconds // 60}{NBSP}min"
+    if seconds < 86400:
+        return f"{seconds // 3600}{NBSP}h{NBSP}{seconds % 3600 // 60:02d}"
+    return f"{seconds // 86400}{NBSP}d"
+
+
+def duration(span: timedelta) -> str:
+    """How long something took: `0.8 s`, `4 min 12 s`, `1 h 06`."""
+    seconds = max(0.0, span.total_seconds())
+    if seconds < 59.95:
+        return f"{seconds:.1f}{NBSP}s"
+    if seconds < 3600:
+        whole = int(seconds)
+        return f"{whole // 60}{NBSP}min{NBSP}{whole % 60}{NBSP}s"
+    return age(span)
+
+
+def clock(at: datetime, zone: str) -> str:
+    """The time of day in the tenant's zone, as in `14:02:11`."""
+    return at.astimezone(ZoneInfo(zone)).strftime("%H:%M:%S")
+
+
+def stamp(at: datetime, zone: str) -> str:
+    """Date and time in full, as in `29 Nov 2026 14:02:11 GMT`."""
+    local = at.astimezone(ZoneInfo(zone))
+    return f"{local.day} {local:%b %Y %H:%M:%S %Z}"
+
+
+def iso(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def visible(text: str) -> str:
+    """The text with every hidden and direction character shown as what it is, so that none can act."""
+    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found.group()):04X}⟩", text.replace("\r\n", "\n"))
+
+
+def label(name: str) -> str:
+    """A field's name for people: `refundable_minor` reads `refundable`."""
+    return name.removesuffix("_minor").replace("_", " ")
+
+
+def value(name: str, item: object, currency: str | None) -> str:
+    """A field of an object's state for people; `…_minor` is money."""
+    if name.endswith("_minor") and isinstance(item, int) and currency:
+        return money(item, currency)
+    if item is None:
+        return "none"
+    if isinstance(item, bool):
+        return "yes" if item else "no"
+    return item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+
+
+def changes(effect: Effect | None) -> list[tuple[str, str, str]]:
+    """What a write changes, field by field: name, before, after. A field that stays is left out."""
+    if effect is None:
+        return []
+    return [
+        (
+            label(name),
+            value(name, effect.before.get(name), effect.currency),
+            value(name, effect.after.get(name), effect.currency),
+        )
+        for name in dict.fromkeys((*effect.before, *effect.after))
+        if effect.before.get(name) != effect.after.get(name)
+    ]
+
+
+def initials(name: str) -> str:
+    words = re.findall(r"[^\W_]+", name)
+    return "".join(word[0] for word in words[:2]).upper() or "?"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def arguments(given: dict[str, object]) -> str:
+    """A call's arguments in one line: the values where they speak for themselves."""
+    return ", ".join(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in given.values())
+
+
+def amount(effect: Effect | None) -> str:
+    """A write's money without a sign, as sentences and buttons have it; empty where none moves."""
+    if effect is None or effect.amount_minor is None or effect.currency is None:
+        return ""
+    return money(abs(effect.amount_minor), effect.currency)
+
+
+def excerpt(text: str, length: int = 400) -> str:
+    """The text on one line, cut behind a word."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[:length].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,136 @@
+"""What the desk says next of a run, given what its log holds; and who may decide. Pure."""
+
+from dataclasses import dataclass
+
+from contracts.events import Draft, Event, event_id
+from contracts.facts import CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
+from contracts.history import History
+from contracts.identity import RANKS, Principal
+
+from gateway.views import HeldCall, RunView, fold
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing was said, with the HTTP status that fits."""
+
+    status: int
+    title: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """It was said already: by the same request, or by someone who was first."""
+
+    event: Event
+
+
+Decision = Draft | Said | Refusal
+NO_RUN = Refusal(404, "No such run", "There is no run of that name. Check the name, and who you are signed in as.")
+
+
+def start(history: History, fact: RunStarted, key: str) -> Decision:
+    """The run's first fact, or the run that is there already."""
+    if history.head is None:
+        return Draft(fact, None, key)
+    return Said(history.events[0])
+
+
+def say(history: History, asker: Principal, text: str, key: str) -> Decision:
+    """The customer's message in a chat; or, once a person has taken over, that person's words to the customer."""
+    view = fold(history.events)
+    if view is None or (asker.role == "customer" and not is_customer(view, asker)):
+        return NO_RUN
+    if view.status == "taken_over":
+        if not asker.may("take_over"):
+            return Refusal(
+                409, "A person answers", "A person has taken over. Nothing was sent; they will write to you."
+            )
+        return _once(history, PersonSaid(by=asker.person(), text=text), key)
+    if view.channel != "chat":
+        return Refusal(
+            409, "Not a chat", "This run works a ticket, which takes no messages. Take the run over to answer yourself."
+        )
+    said = _once(history, CustomerSaid(text=text, message_id=key), key)
+    if view.ended and isinstance(said, Draft):
+        return Refusal(409, "The run has ended", "Nothing was sent. Start the ticket's next run to go on.")
+    return said
+
+
+def cancel(history: History, asker: Principal, reason: str, key: str) -> Decision:
+    return _end(history, RunCancelled(by=asker.person(), reason=reason), key)
+
+
+def take_over(history: History, asker: Principal, reason: str, key: str) -> Decision:
+    return _end(history, RunTakenOver(by=asker.person(), reason=reason), key)
+
+
+def fail(history: History, letter_id: str) -> Draft | None:
+    """The end of a run that its runner cannot bring to one."""
+    if history.head is None or history.end is not None:
+        return None
+    reason = "The agent could not go on. What was done stays done; a person has to take the ticket from here."
+    return Draft(RunFailed(reason=reason), None, letter_id)
+
+
+def _end(history: History, fact: RunCancelled | RunTakenOver, key: str) -> Decision:
+    if history.head is None:
+        return NO_RUN
+    said = _once(history, fact, key)
+    if history.end is not None and isinstance(said, Draft):
+        return Refusal(409, "The run has ended", f"It ended before ({history.end.kind}). Nothing was changed.")
+    return said
+
+
+def _once(history: History, fact: Fact, key: str) -> Decision:
+    """The same request again gets what it said the first time; its key for something else is refused."""
+    known = event_id(history.key, None, fact.kind, key)
+    for event in history.events:
+        if event.id == known:
+            return Said(event) if _same(event.fact, fact) else KEY_TAKEN
+    return Draft(fact, None, key)
+
+
+KEY_TAKEN = Refusal(
+    422, "Idempotency-Key used before", "This key belongs to another request. Nothing was done; use a new key."
+)
+
+
+def _same(one: Fact | None, other: Fact) -> bool:
+    """Whether two facts say the same; the token that a person showed may have been renewed in between."""
+
+    def bare(fact: Fact | None) -> object:
+        return fact.model_copy(update={"by": by.subject}) if fact and (by := getattr(fact, "by", None)) else fact
+
+    return bare(one) == bare(other)
+
+
+def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
+    """Why this person cannot decide on a held call, None if they can. A hint for pages: approvals has the say."""
+    needs = call.hold.needs
+    if not asker.may("decide"):
+        return f"Decided by {needs.role}s; your role ({asker.role}) decides nothing."
+    if (view.requested_by.subject, view.requested_by.issuer) == (asker.subject, asker.issuer):
+        return "You started it, so another approver has to decide."
+    if any((seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer) for seat in call.seats):
+        return "You have decided; it needs another person as well."
+    if is_customer(view, asker):
+        return "It is your own ticket, so another person has to decide."
+    if not _reaches(asker.role, needs.role):
+        return f"Above your limit: a {needs.role} has to decide."
+    higher, seated = needs.one_of_role, [seat.by.role for seat in call.approvals]
+    last_seat = needs.people - len(seated) <= 1
+    if higher and last_seat and not any(_reaches(role, higher) for role in (*seated, asker.role)):
+        return f"The other of the two has to be a {higher}."
+    return None
+
+
+def is_customer(view: RunView, asker: Principal) -> bool:
+    """Whether the asker is the customer whose ticket the run works."""
+    customer = view.customer
+    return asker.role == "customer" and asker.subject in (customer.id, f"cust-{customer.id}", customer.email)
+
+
+def _reaches(role: str, needed: str) -> bool:
+    return RANKS.get(role, 0) >= RANKS.get(needed, 99)

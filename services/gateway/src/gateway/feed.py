@@ -1,0 +1,125 @@
+"""The accepted facts as they come: one follower of the log for the whole process, shared out to whoever listens."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import structlog
+from contracts.errors import CorruptLog, Outage
+from contracts.events import Event
+from contracts.facts import Json
+from contracts.log import JetStreamLog
+from contracts.subjects import RunKey
+
+logger = structlog.get_logger()
+
+# A listener that is further behind than this is not waited for: it reads from the log what it missed.
+ROOM = 2000
+Heard = Event | Json
+
+
+class Listener:
+    """What has come for one listener since it last asked: facts, and, if it follows a run, its live text."""
+
+    def __init__(self, tenant: str | None, key: RunKey | None) -> None:
+        self.tenant = tenant
+        self.key = key
+        self.overflowed = False
+        self._waiting: deque[Heard] = deque()
+        self._arrived = asyncio.Event()
+
+    def wants(self, key: RunKey) -> bool:
+        return key == self.key if self.key else self.tenant in (None, key.tenant)
+
+    def put(self, heard: Heard) -> None:
+        if len(self._waiting) >= ROOM:
+            self.overflowed = True
+            self._waiting.clear()
+        self._waiting.append(heard)
+        self._arrived.set()
+
+    async def take(self) -> list[Heard]:
+        """Everything that waits, as soon as anything does."""
+        await self._arrived.wait()
+        self._arrived.clear()
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+
+class Feed:
+    """`last` is the sequence of the last fact that was shared out."""
+
+    def __init__(self, log: JetStreamLog, last: int = 0) -> None:
+        self.last = last
+        self._log = log
+        self._listeners: set[Listener] = set()
+
+    async def run(self) -> None:
+        """Follows the log for ever; an outage is waited out."""
+        while True:
+            try:
+                async for event in self._log.follow(after=self.last):
+                    self.last = event.sequence
+                    for listener in self._listeners:
+                        if listener.wants(event.key):
+                            listener.put(event)
+            except (Outage, CorruptLog) as error:
+                logger.warning("feed", error=repr(error), last=self.last)
+                await asyncio.sleep(0.5)
+
+    async def hear_live(self, key: RunKey, body: Json) -> None:
+        """Text of a running model call, for those who follow that very run."""
+        for listener in self._listeners:
+            if listener.key == key:
+                listener.put(body)
+
+    @contextmanager
+    def listener(self, tenant: str | None = None, key: RunKey | None = None) -> Iterator[Listener]:
+        listener = Listener(tenant, key)
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+
+    async def batches(self, after: int, tenant: str | None = None) -> AsyncGenerator[list[Event]]:
+        """Every accepted fact behind `after`, once and in order, taken as many at a time as have come."""
+        with self.listener(tenant) as listener:
+            while True:
+                listener.overflowed = False
+                if after < self.last:
+                    async for batch in self._read(after, tenant):
+                        after = batch[-1].sequence
+                        yield batch
+                while not listener.overflowed:
+                    fresh = [e for e in await listener.take() if isinstance(e, Event) and e.sequence > after]
+                    if fresh and not listener.overflowed:
+                        after = fresh[-1].sequence
+                        yield fresh
+
+    async def _read(self, after: int, tenant: str | None, size: int = 256) -> AsyncIterator[list[Event]]:
+        batch: list[Event] = []
+        async for event in self._log.follow(after, tenant, live=False):
+            batch.append(event)
+            if len(batch) >= size:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    async def of_run(self, key: RunKey, after: int) -> AsyncGenerator[list[Heard]]:
+        """One run's facts behind `after`, then what comes, its live text included. Ends never by itself."""
+        with self.listener(key=key) as listener:
+            while True:
+                listener.overflowed = False
+                history = await self._log.read(key)
+                if behind := [event for event in history.events if event.sequence > after]:
+                    after = behind[-1].sequence
+                    yield list(behind)
+                while not listener.overflowed:
+                    fresh = [e for e in await listener.take() if not isinstance(e, Event) or e.sequence > after]
+                    if fresh and not listener.overflowed:
+                        after = max((e.sequence for e in fresh if isinstance(e, Event)), default=after)
+                        yield fresh

@@ -1,0 +1,82 @@
+"""Around every request: a limit on its body, the headers that browsers need, and the counters."""
+
+import time
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.metrics import REQUESTS, SECONDS
+from gateway.problems import Problem, answer
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class BodyLimit:
+    """Answers 413 to a body of more than `most` bytes, whether or not its length was announced."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._most:
+            return await answer(Request(scope), self._too_large())(scope, receive, send)
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._most:
+                raise self._too_large()
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _too_large(self) -> Problem:
+        return Problem(
+            413, "Too large", f"A request's body has at most {self._most:,} bytes. Nothing was done; send less."
+        )
+
+
+class Around:
+    """Security headers on every answer, and how many answers of which kind there were."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started = time.monotonic()
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                _count(scope, message, time.monotonic() - started)
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+def _count(scope: Scope, message: Message, seconds: float) -> None:
+    route: Any = scope.get("route")
+    path = getattr(route, "path", "unrouted")
+    REQUESTS.labels(scope["method"], path, message["status"]).inc()
+    SECONDS.labels(scope["method"], path).observe(seconds)

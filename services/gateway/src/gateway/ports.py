@@ -1,0 +1,44 @@
+"""What the routes reach the system through; put together in `app`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from contracts.identity import Verifier
+from fastapi import Depends, Request
+
+from gateway.access import Streams
+from gateway.desk import Desk
+from gateway.feed import Feed
+from gateway.profiles import Tenants
+from gateway.projection import Projection
+from gateway.runs import Runs
+from gateway.settings import Settings
+
+
+@dataclass
+class Gateway:
+    settings: Settings
+    verifier: Verifier
+    tenants: Tenants
+    desk: Desk
+    feed: Feed
+    projection: Projection
+    runs: Runs
+    connected: Callable[[], bool]
+    streams: Streams = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.streams = Streams(self.settings.max_streams_per_person)
+
+    async def lists_are_current(self) -> None:
+        """Returns once the lists show all that this process has seen or said, or after a moment."""
+        await self.projection.reach(max(self.feed.last, self.runs.written))
+
+
+def _of(request: Request) -> Gateway:
+    gateway: Gateway = request.app.state.gateway
+    return gateway
+
+
+Ports = Annotated[Gateway, Depends(_of)]

@@ -1,0 +1,82 @@
+"""The facts themselves: one run's, or all of the tenant's, as JSON or as a stream that can be resumed."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Annotated
+
+from contracts.events import Event
+from contracts.identity import Principal
+from contracts.subjects import RunKey
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse, Response
+
+from gateway import shapes, sse
+from gateway.access import may
+from gateway.ports import Gateway, Ports
+
+router = APIRouter(prefix="/v1", tags=["events"])
+Reader = Annotated[Principal, Depends(may("read"))]
+STREAM = {200: {"content": {"text/event-stream": {}}, "description": "id = the log's sequence, data = a CloudEvent"}}
+
+
+@router.get("/runs/{run}/events", response_model=shapes.Events, responses=STREAM)  # type: ignore[arg-type]
+async def run_events(ports: Ports, asker: Reader, request: Request, run: str) -> Response:
+    """JSON, or a stream for `Accept: text/event-stream`. The stream ends behind the run's last fact."""
+    after = sse.after(request)
+    history = await ports.runs.history(asker.tenant, run)
+    if not wants_stream(request):
+        documents = [event.document() for event in history.events if event.sequence > after]
+        return JSONResponse({"events": documents})
+    ports.streams.check(asker)
+    return sse.respond(_of_run(ports, asker, history.key, after))
+
+
+@router.get("/events", responses=STREAM)  # type: ignore[arg-type]
+async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Response:
+    """Every fact of the tenant, from `Last-Event-ID` or `?after=` on, and then as they come."""
+    after = sse.after(request)
+    ports.streams.check(asker)
+    return sse.respond(_of_tenant(ports, asker, after))
+
+
+def wants_stream(request: Request) -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
+
+
+def as_frame(event: Event) -> bytes:
+    return sse.frame(event.payload.decode(), id=event.sequence)
+
+
+async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> AsyncIterator[bytes]:
+    with ports.streams.one_more(asker):
+        history = await ports.runs.history(key.tenant, key.run)
+        end = history.end
+        if end is not None and after >= (history.head or end).sequence:
+            # Whoever comes back behind the end is told the end again, not left waiting.
+            yield as_frame(end)
+            return
+        yield sse.RETRY
+        source = ports.feed.of_run(key, after)
+        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+            async for heard in alive:
+                if heard is None:
+                    yield sse.HEARTBEAT
+                    continue
+                events = [item for item in heard if isinstance(item, Event)]
+                for event in events:
+                    yield as_frame(event)
+                if any(event.terminal for event in events):
+                    return
+
+
+async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncIterator[bytes]:
+    with ports.streams.one_more(asker):
+        yield sse.RETRY
+        source = ports.feed.batches(after, asker.tenant)
+        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+            async for batch in alive:
+                if batch is None:
+                    yield sse.HEARTBEAT
+                    continue
+                for event in batch:
+                    yield as_frame(event)

@@ -1,0 +1,113 @@
+"""Runs: list, show, and what people do with one."""
+
+from typing import Annotated, Any
+
+from contracts.facts import Json, Status
+from contracts.identity import Principal
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway import paging, shapes
+from gateway.access import may, token_of
+from gateway.ports import Ports
+from gateway.problems import Problem
+from gateway.routes.keys import Key, Limit
+from gateway.runs import Decide
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
+Reader = Annotated[Principal, Depends(may("read"))]
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=16_000)
+
+
+class Reason(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str = Field("", max_length=2000)
+
+
+class Requote(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    turn: int
+    call_id: str
+    edited: Json
+
+
+@router.get("", response_model=shapes.Runs)
+async def list_runs(
+    ports: Ports,
+    asker: Reader,
+    status: Annotated[list[Status] | None, Query()] = None,
+    cursor: str | None = None,
+    limit: Limit = 100,
+) -> shapes.Runs:
+    await ports.lists_are_current()
+    found = await ports.desk.runs(asker.tenant, status, paging.read(cursor), limit)
+    last = found[-1] if len(found) == limit else None
+    return shapes.Runs(
+        runs=[shapes.run(view) for view in found], next=paging.write((last.started_at, last.run)) if last else None
+    )
+
+
+@router.get("/{run}", response_model=shapes.Run)
+async def show_run(ports: Ports, asker: Reader, run: str) -> shapes.Run:
+    return shapes.run(await ports.runs.read(asker.tenant, run))
+
+
+@router.post("/{run}/decisions")
+async def decide(
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("read"))],
+    request: Request,
+    run: str,
+    wanted: Decide,
+    key: Key,
+) -> dict[str, Any]:
+    """The recorded fact. The same decision sent again, by the same person, is answered with the same fact."""
+    return await ports.runs.decide(run, asker, token_of(request), wanted)
+
+
+@router.post("/{run}/quotes")
+async def quote(
+    ports: Ports, asker: Annotated[Principal, Depends(may("decide"))], run: str, wanted: Requote, key: Key
+) -> Json:
+    await ports.runs.history(asker.tenant, run)
+    raise Problem(
+        409,
+        "Not possible yet",
+        "A held call can be approved as it is, or declined; its arguments cannot be changed yet. Nothing was quoted. "
+        "Decline it with a note that says what you would approve.",
+    )
+
+
+@router.post("/{run}/messages", status_code=202, response_model=shapes.Accepted)
+async def say(
+    ports: Ports, asker: Annotated[Principal, Depends(may("run", "chat"))], run: str, message: Message, key: Key
+) -> shapes.Accepted:
+    event = await ports.runs.say(run, asker, message.text, key)
+    return shapes.Accepted(run=run, event=event.id)
+
+
+@router.post("/{run}/cancel", status_code=202, response_model=shapes.Accepted)
+async def cancel(
+    ports: Ports, asker: Annotated[Principal, Depends(may("cancel"))], run: str, key: Key, reason: Reason | None = None
+) -> shapes.Accepted:
+    event = await ports.runs.cancel(run, asker, reason.reason if reason else "", key)
+    return shapes.Accepted(run=run, event=event.id)
+
+
+@router.post("/{run}/take-over", status_code=202, response_model=shapes.Accepted)
+async def take_over(
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("take_over"))],
+    run: str,
+    key: Key,
+    reason: Reason | None = None,
+) -> shapes.Accepted:
+    event = await ports.runs.take_over(run, asker, reason.reason if reason else "", key)
+    return shapes.Accepted(run=run, event=event.id)

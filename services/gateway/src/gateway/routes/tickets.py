@@ -1,0 +1,104 @@
+"""Tickets: list, show, open, and start a run on one."""
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from contracts.canonical import sha256
+from contracts.facts import Customer
+from contracts.identity import Principal
+from contracts.subjects import TOKEN
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway import paging, shapes
+from gateway.access import may
+from gateway.desk import TICKET_STATUSES, KeyTaken, NewTicket, TicketView
+from gateway.domain import KEY_TAKEN
+from gateway.ports import Gateway, Ports
+from gateway.problems import Problem, not_found
+from gateway.routes.keys import Key, Limit
+from gateway.runs import StartRun
+
+router = APIRouter(prefix="/v1/tickets", tags=["tickets"])
+Reader = Annotated[Principal, Depends(may("read"))]
+Runner = Annotated[Principal, Depends(may("run"))]
+TicketStatus = Literal["open", "in_progress", "awaiting_approval", "awaiting_customer", "resolved", "escalated"]
+
+
+class OpenTicket(BaseModel):
+    """A ticket to be opened."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    customer_email: str = Field(min_length=3, max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")
+    customer_name: str | None = Field(None, max_length=200)
+    customer_id: str | None = Field(None, max_length=64)
+    subject: str = Field(min_length=1, max_length=500)
+    body: str = Field(max_length=64_000)
+    channel: Literal["ticket", "chat"] = "ticket"
+
+
+@router.get("", response_model=shapes.Tickets)
+async def list_tickets(
+    ports: Ports,
+    asker: Reader,
+    status: Annotated[list[TicketStatus] | None, Query()] = None,
+    cursor: str | None = None,
+    limit: Limit = 100,
+) -> shapes.Tickets:
+    await ports.lists_are_current()
+    found = await ports.desk.tickets(asker.tenant, status or TICKET_STATUSES, paging.read(cursor), limit)
+    last = found[-1] if len(found) == limit else None
+    return shapes.Tickets(
+        tickets=[shapes.ticket(ticket) for ticket in found],
+        next=paging.write((last.opened_at, last.ticket)) if last else None,
+    )
+
+
+@router.post("", status_code=201, response_model=shapes.Ticket)
+async def open_ticket(ports: Ports, asker: Runner, wanted: OpenTicket, key: Key) -> shapes.Ticket:
+    new = NewTicket(
+        channel=wanted.channel,
+        customer=Customer(email=wanted.customer_email, name=wanted.customer_name, id=wanted.customer_id),
+        subject=wanted.subject,
+        body=wanted.body,
+        opened_at=datetime.now(UTC),
+    )
+    scoped = hashlib.sha256(f"{asker.issuer} {asker.subject} {key}".encode()).hexdigest()
+    ticket = await ports.desk.open_ticket(asker.tenant, new, scoped, sha256(wanted.model_dump()))
+    if isinstance(ticket, KeyTaken):
+        raise Problem(KEY_TAKEN.status, KEY_TAKEN.title, KEY_TAKEN.detail)
+    return shapes.ticket(ticket)
+
+
+@router.get("/{reference}", response_model=shapes.Ticket)
+async def show_ticket(ports: Ports, asker: Reader, reference: str) -> shapes.Ticket:
+    ticket = await find(ports, asker, reference)
+    return shapes.ticket(ticket, await ports.desk.runs_of(asker.tenant, ticket.ticket))
+
+
+@router.post(
+    "/{reference}/runs",
+    status_code=202,
+    response_model=shapes.RunStartedAnswer,
+    responses={200: {"model": shapes.RunStartedAnswer, "description": "The run that is there already"}},
+)
+async def start_run(
+    ports: Ports, asker: Runner, reference: str, key: Key, response: Response, wanted: StartRun | None = None
+) -> shapes.RunStartedAnswer:
+    ticket = await find(ports, asker, reference, current=False)
+    tenant = ports.tenants.of(asker.tenant)
+    started = await ports.runs.start(ticket, tenant, asker, wanted or StartRun(), key)
+    response.status_code = 202 if started.new else 200
+    return shapes.RunStartedAnswer(run=started.run, status=started.view.status)
+
+
+async def find(ports: Gateway, asker: Principal, reference: str, *, current: bool = True) -> TicketView:
+    """The ticket. Raises a 404."""
+    if current:
+        await ports.lists_are_current()
+    ticket = await ports.desk.ticket(asker.tenant, reference) if TOKEN.match(reference) else None
+    if ticket is None:
+        raise not_found("ticket")
+    return ticket

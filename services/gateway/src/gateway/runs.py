@@ -1,0 +1,205 @@
+"""What people do with runs: start, write, stop, take over, decide. The API and the console both come through here."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from contracts.bus import Bus
+from contracts.errors import Conflict, Outage
+from contracts.events import Draft, Event, event_id
+from contracts.facts import Customer, Json, Limits, RunStarted, Ticket
+from contracts.history import History
+from contracts.identity import Principal
+from contracts.log import JetStreamLog
+from contracts.stops import stop
+from contracts.subjects import TOKEN, RunKey
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway import domain
+from gateway.desk import Desk, TicketView
+from gateway.domain import Decision, Refusal, Said
+from gateway.problems import Problem, not_found
+from gateway.profiles import DEFAULT_MODEL, Tenant
+from gateway.projection import Projection
+from gateway.views import RunView, fold
+
+LONGEST_TICKET = 56  # so that `-<n>` still fits into a run's id
+
+
+class StartRun(BaseModel):
+    """Which agent shall work the ticket; limits other than its profile's, where they are given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    profile: str | None = None
+    max_steps: int | None = Field(None, ge=1, le=200)
+    max_cost_micro_usd: int | None = Field(None, ge=0, le=1_000_000_000)
+
+
+class Decide(BaseModel):
+    """A decision on one held call; the digest says which effect the person was shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    turn: int = Field(ge=1)
+    call_id: str = Field(min_length=1, max_length=200)
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    decision: str = Field(pattern="^(approve|decline)$")
+    note: str = Field("", max_length=2000)
+    edited: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    run: str
+    new: bool
+    view: RunView
+
+
+class Runs:
+    def __init__(self, log: JetStreamLog, bus: Bus, desk: Desk, projection: Projection, model: str | None) -> None:
+        self._log = log
+        self._bus = bus
+        self._desk = desk
+        self._projection = projection
+        self._model = model or DEFAULT_MODEL
+        self.written = 0  # the last sequence that this process has appended: lists wait for it
+
+    async def read(self, tenant: str, run: str) -> RunView:
+        """The run as its log has it now. Raises a 404."""
+        view = fold((await self.history(tenant, run)).events)
+        if view is None:
+            raise not_found("run")
+        return view
+
+    async def history(self, tenant: str, run: str) -> History:
+        """The run's facts. Raises a 404 for a run that is not there, or is another tenant's."""
+        if not TOKEN.match(run):
+            raise not_found("run")
+        history = await self._log.read(RunKey(tenant, run))
+        if history.head is None:
+            raise not_found("run")
+        return history
+
+    async def start(self, ticket: TicketView, tenant: Tenant, asker: Principal, asked: StartRun, key: str) -> Started:
+        """The ticket's next run; the one that is running, or that the same request started, if there is one."""
+        if len(ticket.ticket) > LONGEST_TICKET:
+            raise Problem(422, "Name too long", f"A ticket's name has at most {LONGEST_TICKET} characters.")
+        fact = self._first_fact(ticket, tenant, asker, asked)
+        n = max(1, await self._desk.runs_so_far(asker.tenant, ticket.ticket))
+        if (again := await self._started_before(asker.tenant, ticket.ticket, n, key)) is not None:
+            return Started(again, False, await self.read(asker.tenant, again))
+        while True:
+            run = RunKey(asker.tenant, f"{ticket.ticket}-{n}")
+            outcome = await self._append(run, lambda history: domain.start(history, fact, key))
+            if isinstance(outcome, Event):
+                return Started(run.run, True, await self.read(asker.tenant, run.run))
+            view = await self.read(asker.tenant, run.run)
+            mine = event_id(run, None, RunStarted.kind, key)
+            if not view.ended or view.started_event == mine:
+                return Started(run.run, view.started_event == mine, view)
+            n += 1
+
+    async def _started_before(self, tenant: str, ticket: str, so_far: int, key: str) -> str | None:
+        ids = [event_id(RunKey(tenant, f"{ticket}-{n}"), None, RunStarted.kind, key) for n in range(1, so_far + 1)]
+        return await self._desk.run_started_by(tenant, ids)
+
+    def _first_fact(self, ticket: TicketView, tenant: Tenant, asker: Principal, asked: StartRun) -> RunStarted:
+        name = asked.profile or tenant.default_profile
+        profile = tenant.profiles.get(name)
+        if profile is None:
+            known = ", ".join(tenant.profiles)
+            raise Problem(
+                422, "No such profile", f"There is no profile {name!r} here. Nothing was started. Use one of: {known}."
+            )
+        limits = profile.limits
+        wanted = Limits(
+            max_steps=asked.max_steps or limits.max_steps,
+            max_cost_micro_usd=limits.max_cost_micro_usd
+            if asked.max_cost_micro_usd is None
+            else asked.max_cost_micro_usd,
+        )
+        raised = wanted.max_steps > limits.max_steps or wanted.max_cost_micro_usd > limits.max_cost_micro_usd
+        if raised and not asker.may("limits"):
+            raise Problem(403, "Above the profile's limits", "Only a lead may raise them. Nothing was started.")
+        return RunStarted(
+            ticket=Ticket(
+                reference=ticket.ticket,
+                channel="chat" if ticket.channel == "chat" else "ticket",
+                customer=Customer(**ticket.customer.model_dump()),
+                subject=ticket.subject,
+                body=ticket.body,
+            ),
+            profile=name,
+            requested_by=asker.person(),
+            limits=wanted,
+            model=profile.model or self._model,
+            prompt_version=profile.prompt_version,
+            policy_pack=tenant.policy_pack,
+            toolset=profile.toolset,
+        )
+
+    async def say(self, run: str, asker: Principal, text: str, key: str) -> Event:
+        return await self._said(run, asker, lambda history: domain.say(history, asker, text, key))
+
+    async def cancel(self, run: str, asker: Principal, reason: str, key: str) -> Event:
+        return await self._said(run, asker, lambda history: domain.cancel(history, asker, reason, key))
+
+    async def take_over(self, run: str, asker: Principal, reason: str, key: str) -> Event:
+        return await self._said(run, asker, lambda history: domain.take_over(history, asker, reason, key))
+
+    async def decide(self, run: str, asker: Principal, token: str, decide: Decide) -> Json:
+        """The recorded fact, as a CloudEvent. Raises what approvals answers instead."""
+        await self.history(asker.tenant, run)
+        answer = await self._bus.ask("ask.approvals.decide", {"token": token, "run": run, **decide.model_dump()})
+        if answer["status"] != 200:
+            raise Problem(answer["status"], answer.get("title", "Refused"), answer.get("detail", ""))
+        event: Json = answer["event"]
+        # The lists are asked to have seen this decision before they are shown again.
+        head = await self._log.head(RunKey(asker.tenant, run))
+        self.written = max(self.written, head.sequence if head else 0)
+        return event
+
+    async def fail(self, key: RunKey, letter_id: str) -> None:
+        """Ends a run that its runner gave up on."""
+        while True:
+            history = await self._log.read(key)
+            draft = domain.fail(history, letter_id)
+            if draft is None:
+                return
+            try:
+                await self._log.append(history, draft)
+            except Conflict:
+                continue
+
+    async def _said(self, run: str, asker: Principal, decide: Callable[[History], Decision]) -> Event:
+        await self.history(asker.tenant, run)
+        outcome = await self._append(RunKey(asker.tenant, run), decide)
+        if isinstance(outcome, Refusal):
+            raise Problem(outcome.status, outcome.title, outcome.detail)
+        return outcome.event if isinstance(outcome, Said) else outcome
+
+    async def _append(self, key: RunKey, decide: Callable[[History], Decision]) -> Event | Said | Refusal:
+        """Decides over what the log holds and appends it; decides again whenever the run has grown meanwhile."""
+        unknown = False
+        while True:
+            history = await self._log.read(key)
+            stop("gateway.after-read")
+            decision = decide(history)
+            if not isinstance(decision, Draft):
+                return decision
+            try:
+                stop("gateway.before-append")
+                event = await self._log.append(history, decision)
+            except Conflict:
+                await asyncio.sleep(random.uniform(0.002, 0.02))  # noqa: S311 - spreads writers, guards nothing
+                continue
+            except Outage:
+                if unknown:
+                    raise
+                unknown = True  # taken or not, the run itself will tell
+                continue
+            stop("gateway.after-append")
+            self.written = max(self.written, event.sequence)
+            return event

@@ -1,0 +1,212 @@
+"""What the API answers with: the run, ticket and approval of OpenAPI, made from the views."""
+
+from datetime import datetime
+from typing import Any
+
+from contracts.facts import Customer, Effect, Json, Needs, Person
+from contracts.identity import Principal
+from pydantic import BaseModel
+
+from gateway.desk import TicketView
+from gateway.domain import may_decide
+from gateway.views import HeldCall, Moved, RunView, Seat, total
+
+
+class Hold(BaseModel):
+    """A call that waits for a decision: its digest goes back with the decision."""
+
+    turn: int
+    attempt: int
+    call_id: str
+    tool: str
+    arguments: Json
+    digest: str
+    rule: str
+    reason: str
+    needs: Needs
+    effect: Effect | None
+    decisions: list[Seat]
+    held_at: datetime
+    expires_at: datetime
+
+
+class OtherCall(BaseModel):
+    """A call of the same turn that needs no decision and waits along."""
+
+    call_id: str
+    tool: str
+    kind: str
+    effect: Effect | None
+    will_fail: str | None
+
+
+class Run(BaseModel):
+    run: str
+    ticket: str
+    channel: str
+    subject: str
+    customer: Customer
+    status: str
+    reason: str
+    handover: str | None
+    steps: int
+    max_steps: int
+    cost_micro_usd: int
+    max_cost_micro_usd: int
+    turn: int
+    profile: str
+    model: str
+    requested_by: Person
+    started_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    last_step: str
+    reply: str | None
+    holds: list[Hold]
+    moved: list[Moved]
+    sequence: int
+
+
+class Runs(BaseModel):
+    runs: list[Run]
+    next: str | None
+
+
+class Ticket(BaseModel):
+    ticket: str
+    status: str
+    channel: str
+    subject: str
+    body: str
+    customer: Customer
+    opened_at: datetime
+    run: str | None
+    runs: list[Run] | None = None
+
+
+class Tickets(BaseModel):
+    tickets: list[Ticket]
+    next: str | None
+
+
+class CustomerHistory(BaseModel):
+    """What the desk knows of the customer from earlier runs."""
+
+    runs: int
+    moved: list[Moved]
+    last: datetime | None
+
+
+class You(BaseModel):
+    """Whether the asker can decide on it, and if not, why."""
+
+    may: bool
+    why: str | None
+
+
+class PendingHold(Hold):
+    you: You
+
+
+class Approval(BaseModel):
+    run: str
+    ticket: str
+    subject: str
+    customer: Customer
+    customer_said: str
+    requested_by: Person
+    held_at: datetime
+    expires_at: datetime
+    holds: list[PendingHold]
+    others: list[OtherCall]
+    history: CustomerHistory
+
+
+class Approvals(BaseModel):
+    approvals: list[Approval]
+
+
+class RunStartedAnswer(BaseModel):
+    run: str
+    status: str
+
+
+class Accepted(BaseModel):
+    run: str
+    event: str
+
+
+class Events(BaseModel):
+    """The facts as CloudEvents, in order."""
+
+    events: list[dict[str, Any]]
+
+
+def hold(call: HeldCall) -> Hold:
+    return Hold(
+        turn=call.turn,
+        attempt=call.attempt,
+        call_id=call.call_id,
+        tool=call.quote.tool,
+        arguments=call.quote.arguments,
+        digest=call.hold.digest,
+        rule=call.hold.rule,
+        reason=call.hold.reason,
+        needs=call.hold.needs,
+        effect=call.quote.effect,
+        decisions=list(call.seats),
+        held_at=call.held_at,
+        expires_at=call.expires_at,
+    )
+
+
+def run(view: RunView) -> Run:
+    return Run(
+        **{
+            name: getattr(view, name)
+            for name in Run.model_fields
+            if hasattr(view, name) and name not in ("holds", "moved")
+        },
+        max_steps=view.limits.max_steps,
+        max_cost_micro_usd=view.limits.max_cost_micro_usd,
+        holds=[hold(call) for call in view.holds],
+        moved=list(view.moved),
+    )
+
+
+def ticket(view: TicketView, runs: list[RunView] | None = None) -> Ticket:
+    return Ticket(
+        **{name: getattr(view, name) for name in Ticket.model_fields if name != "runs"},
+        runs=None if runs is None else [run(one) for one in runs],
+    )
+
+
+def approval(view: RunView, asker: Principal, earlier: list[RunView]) -> Approval:
+    """`earlier` are the customer's other runs."""
+    return Approval(
+        run=view.run,
+        ticket=view.ticket,
+        subject=view.subject,
+        customer=view.customer,
+        customer_said=view.body,
+        requested_by=view.requested_by,
+        held_at=min(call.held_at for call in view.holds),
+        expires_at=min(call.expires_at for call in view.holds),
+        holds=[
+            PendingHold(**hold(call).model_dump(), you=You(may=(why := may_decide(view, call, asker)) is None, why=why))
+            for call in view.holds
+        ],
+        others=[
+            OtherCall(call_id=q.call_id, tool=q.tool, kind=q.kind, effect=q.effect, will_fail=q.will_fail)
+            for q in view.others
+        ],
+        history=history(earlier),
+    )
+
+
+def history(earlier: list[RunView]) -> CustomerHistory:
+    return CustomerHistory(
+        runs=len(earlier),
+        moved=list(total(moved for view in earlier for moved in view.moved)),
+        last=max((view.started_at for view in earlier), default=None),
+    )

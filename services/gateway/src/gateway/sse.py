@@ -1,0 +1,81 @@
+"""Server-sent events: how frames are written, how a stream is kept alive, and where it goes on."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from contracts.identity import Principal
+from fastapi import Request
+from fastapi.responses import StreamingResponse
+
+from gateway.problems import Problem
+
+T = TypeVar("T")
+HEARTBEAT = b": still here\n\n"
+RETRY = b"retry: 1000\n\n"
+HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
+
+
+def frame(data: str, *, id: int | None = None, event: str | None = None, retry: int | None = None) -> bytes:
+    """One frame. The data's lines are sent as lines, so that no text can end a frame or begin a field."""
+    lines = []
+    if retry is not None:
+        lines.append(f"retry: {retry}")
+    if id is not None:
+        lines.append(f"id: {id}")
+    if event is not None:
+        lines.append(f"event: {event}")
+    lines += [f"data: {line}" for line in data.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def data(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def after(request: Request) -> int:
+    """Where the client goes on: the larger of `Last-Event-ID` and `?after=`, 0 for neither. Raises a 400."""
+    places = [request.headers.get("last-event-id"), request.query_params.get("after")]
+    numbers = []
+    for place in places:
+        if place is None or place == "":
+            continue
+        if not (place.isascii() and place.isdigit() and len(place) <= 18):
+            raise Problem(
+                400,
+                "No such place",
+                "Last-Event-ID and `after` are the number of an event of this stream. Send none to start over.",
+            )
+        numbers.append(int(place))
+    return max(numbers, default=0)
+
+
+async def alive(source: AsyncGenerator[T], principal: Principal, every: float) -> AsyncGenerator[T | None]:
+    """The source's items, and None whenever nothing came for `every` seconds. Ends when the person's token does."""
+    pending: asyncio.Task[T] | None = None
+    try:
+        while datetime.now(UTC) < principal.expires_at:
+            pending = pending or asyncio.ensure_future(anext(source))
+            done, _ = await asyncio.wait((pending,), timeout=every)
+            if not done:
+                yield None
+                continue
+            try:
+                item = pending.result()
+            except StopAsyncIteration:
+                return
+            pending = None
+            yield item
+    finally:
+        if pending is not None:
+            pending.cancel()
+            with suppress(asyncio.CancelledError, StopAsyncIteration):
+                await pending
+        await source.aclose()
+
+
+def respond(frames: AsyncIterator[bytes]) -> StreamingResponse:
+    return StreamingResponse(frames, media_type="text/event-stream", headers=HEADERS)

@@ -1,0 +1,375 @@
+"""What a run looks like from outside: one fold of its facts, read by lists, details and the console alike."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from contracts.events import Event
+from contracts.facts import (
+    TERMINAL_STATUSES,
+    AnswerUnfinished,
+    CallDecided,
+    CallQuote,
+    Customer,
+    CustomerSaid,
+    HandedOver,
+    Hold,
+    HoldExpired,
+    Limits,
+    OutcomeUnknown,
+    Person,
+    PersonSaid,
+    ReplyGiven,
+    RunCancelled,
+    RunEnded,
+    RunFailed,
+    RunStarted,
+    RunTakenOver,
+    Status,
+    Text,
+    TurnExecuted,
+    TurnForwarded,
+    TurnHeld,
+    TurnProposed,
+    TurnQuoted,
+    TurnRefused,
+    Usage,
+)
+from pydantic import BaseModel, ConfigDict
+
+Spent = TurnProposed | ReplyGiven | AnswerUnfinished
+
+# What a ticket becomes when its run ends so.
+TICKET_STATUS: dict[str, str] = {
+    "running": "in_progress",
+    "awaiting_approval": "awaiting_approval",
+    "awaiting_customer": "awaiting_customer",
+    "resolved": "resolved",
+    "escalated": "escalated",
+    "budget_exhausted": "escalated",
+    "failed": "escalated",
+    "cancelled": "open",
+    "taken_over": "in_progress",
+}
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Seat(Part):
+    """One person's decision on a held call."""
+
+    by: Person
+    decision: Literal["approve", "decline"]
+    note: str
+    edited: bool
+    at: datetime
+
+
+class HeldCall(Part):
+    """A call that waits, or waited, for people: what it would do, why it is held, and who has decided so far."""
+
+    turn: int
+    attempt: int
+    call_id: str
+    quote: CallQuote
+    hold: Hold
+    held_at: datetime
+    expires_at: datetime
+    seats: tuple[Seat, ...] = ()
+    expired: bool = False
+
+    @property
+    def approvals(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat.decision == "approve"]
+
+    @property
+    def pending(self) -> bool:
+        """Whether a decision is still missing. What counts in the end is the word of approvals and policy."""
+        if self.expired or any(seat.decision == "decline" or seat.edited for seat in self.seats):
+            return False
+        roles = [seat.by.role for seat in self.approvals]
+        one_of = self.hold.needs.one_of_role
+        return len(roles) < self.hold.needs.people or (one_of is not None and one_of not in roles)
+
+
+class Moved(Part):
+    """Money that this run has moved to its customer, in minor units."""
+
+    currency: str
+    amount_minor: int
+
+
+class RunView(Part):
+    """One run, as far as it has come. `sequence` is that of the last fact in it, `held` are the calls last held."""
+
+    tenant: str
+    run: str
+    ticket: str
+    channel: str
+    subject: Text
+    body: Text
+    customer: Customer
+    profile: str
+    model: str
+    prompt_version: str
+    policy_pack: str
+    toolset: str
+    limits: Limits
+    requested_by: Person
+    started_at: datetime
+    started_event: str
+    updated_at: datetime
+    sequence: int
+    ordinal: int
+    status: Status = "running"
+    reason: str = ""
+    handover: str | None = None
+    ended_at: datetime | None = None
+    steps: int = 0
+    cost_micro_usd: int = 0
+    usage: Usage = Usage()
+    turn: int = 0
+    quotes: tuple[CallQuote, ...] = ()
+    held: tuple[HeldCall, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    reply: Text | None = None
+    last_step: str = ""
+    agent: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.status in TERMINAL_STATUSES
+
+    @property
+    def holds(self) -> tuple[HeldCall, ...]:
+        """The held calls that still wait for a decision."""
+        return tuple(held for held in self.held if held.pending) if self.status == "awaiting_approval" else ()
+
+    @property
+    def others(self) -> tuple[CallQuote, ...]:
+        """The turn's other calls, which wait along."""
+        held = {call.call_id for call in self.holds}
+        return tuple(quote for quote in self.quotes if quote.call_id not in held)
+
+    @property
+    def at_stake(self) -> tuple[Moved, ...]:
+        """What the waiting calls would move."""
+        return total(
+            Moved(currency=effect.currency, amount_minor=effect.amount_minor)
+            for effect in (held.quote.effect for held in self.holds)
+            if effect and effect.amount_minor is not None and effect.currency
+        )
+
+
+def total(sums: Iterable[Moved]) -> tuple[Moved, ...]:
+    """One sum a currency: currencies are never added together."""
+    by_currency: dict[str, int] = {}
+    for one in sums:
+        by_currency[one.currency] = by_currency.get(one.currency, 0) + one.amount_minor
+    return tuple(Moved(currency=currency, amount_minor=amount) for currency, amount in sorted(by_currency.items()))
+
+
+def fold(events: Iterable[Event]) -> RunView | None:
+    """The view of a run's events, None for none."""
+    view: RunView | None = None
+    for event in events:
+        view = evolve(view, event)
+    return view
+
+
+def evolve(view: RunView | None, event: Event) -> RunView | None:
+    """The view with one more event. One that is in it already changes nothing, an unknown kind only its place."""
+    if view is None:
+        return _started(event, event.fact) if isinstance(event.fact, RunStarted) else None
+    if event.ordinal <= view.ordinal:
+        return view
+    seen = view.model_copy(
+        update={
+            "sequence": event.sequence,
+            "ordinal": event.ordinal,
+            "updated_at": event.time,
+            **_spent(view, event.fact),
+        }
+    )
+    return seen.model_copy(update=_changes(seen, event))
+
+
+def _started(event: Event, fact: RunStarted) -> RunView:
+    return RunView(
+        tenant=event.key.tenant,
+        run=event.key.run,
+        ticket=fact.ticket.reference,
+        channel=fact.ticket.channel,
+        subject=fact.ticket.subject,
+        body=fact.ticket.body,
+        customer=fact.ticket.customer,
+        profile=fact.profile,
+        model=fact.model,
+        prompt_version=fact.prompt_version,
+        policy_pack=fact.policy_pack,
+        toolset=fact.toolset,
+        limits=fact.limits,
+        requested_by=fact.requested_by,
+        started_at=event.time,
+        started_event=event.id,
+        updated_at=event.time,
+        sequence=event.sequence,
+        ordinal=event.ordinal,
+        last_step="Reading the ticket",
+    )
+
+
+def _spent(view: RunView, fact: object) -> dict[str, object]:
+    """A model call is a step, and its cost and tokens add up."""
+    if not isinstance(fact, Spent):
+        return {}
+    used = {name: getattr(view.usage, name) + getattr(fact.usage, name) for name in Usage.model_fields}
+    return {
+        "steps": view.steps + 1,
+        "cost_micro_usd": view.cost_micro_usd + fact.cost_micro_usd,
+        "usage": Usage(**used),
+    }
+
+
+def _changes(view: RunView, event: Event) -> dict[str, object]:
+    fact = event.fact
+    changes = _of_turn(view, event) or _of_talk(view, fact) or _of_end(view, event)
+    if view.ended:
+        # What had happened is still recorded behind the end, but the end stands.
+        changes.pop("status", None)
+        changes.pop("last_step", None)
+    return changes
+
+
+def _of_turn(view: RunView, event: Event) -> dict[str, object]:
+    match event.fact:
+        case TurnProposed() as fact:
+            tools = ", ".join(dict.fromkeys(call.tool for call in fact.calls))
+            return {
+                "turn": fact.turn,
+                "agent": fact.agent,
+                "quotes": (),
+                "status": "running",
+                "last_step": f"Turn {fact.turn} proposes {tools}",
+            }
+        case TurnQuoted() as fact:
+            effects = [quote.effect.summary for quote in fact.quotes if quote.effect]
+            step = effects[0] if effects else f"Turn {fact.turn} is quoted"
+            return {"quotes": tuple(fact.quotes), "status": "running", "last_step": step}
+        case TurnHeld() as fact:
+            quotes = {quote.call_id: quote for quote in view.quotes}
+            held = tuple(
+                HeldCall(
+                    turn=fact.turn,
+                    attempt=fact.attempt,
+                    call_id=hold.call_id,
+                    quote=quotes[hold.call_id],
+                    hold=hold,
+                    held_at=event.time,
+                    expires_at=fact.expires_at,
+                )
+                for hold in fact.holds
+                if hold.call_id in quotes
+            )
+            first = held[0].quote.effect if held else None
+            step = first.summary if first else f"Turn {fact.turn} waits for a decision"
+            return {"held": held, "status": "awaiting_approval", "last_step": step}
+        case CallDecided() as fact:
+            seat = Seat(
+                by=fact.by, decision=fact.decision, note=fact.note, edited=fact.edited is not None, at=event.time
+            )
+            held = tuple(
+                call.model_copy(update={"seats": (*call.seats, seat)})
+                if (call.turn, call.call_id) == (fact.turn, fact.call_id)
+                else call
+                for call in view.held
+            )
+            said = "Approved" if fact.decision == "approve" else "Declined"
+            waits = any(call.pending for call in held)
+            return {
+                "held": held,
+                "status": "awaiting_approval" if waits else "running",
+                "last_step": f"{said} by {fact.by.subject}",
+            }
+        case HoldExpired() as fact:
+            held = tuple(
+                call.model_copy(update={"expired": True}) if call.call_id in fact.call_ids else call
+                for call in view.held
+            )
+            return {"held": held, "status": "running", "last_step": "Nobody decided in time; nothing was done"}
+        case TurnForwarded() as fact:
+            return {"status": "running", "last_step": f"Turn {fact.turn} runs"}
+        case TurnRefused() as fact:
+            return {"status": "running", "last_step": f"Turn {fact.turn} was refused: {fact.rule}"}
+        case TurnExecuted() as fact:
+            return {
+                "status": "running",
+                "moved": total((*view.moved, *_moved(view, fact))),
+                "last_step": _executed(view, fact),
+            }
+        case OutcomeUnknown():
+            return {"last_step": "A payment may have been made; asking the provider"}
+    return {}
+
+
+def _executed(view: RunView, fact: TurnExecuted) -> str:
+    done = {result.call_id for result in fact.results if not result.is_error}
+    effects = [quote.effect.summary for quote in view.quotes if quote.effect and quote.call_id in done]
+    return f"Done: {effects[0]}" if effects else f"Turn {fact.turn} ran"
+
+
+def _moved(view: RunView, fact: TurnExecuted) -> list[Moved]:
+    """The money of the writes that were carried out: not of failed, declined or repeated ones."""
+    quotes = {quote.call_id: quote for quote in view.quotes}
+    declined = {
+        call.call_id
+        for call in view.held
+        if call.turn == fact.turn and any(seat.decision == "decline" for seat in call.seats)
+    }
+    return [
+        Moved(currency=effect.currency, amount_minor=effect.amount_minor)
+        for result in fact.results
+        if not result.is_error and not result.duplicate and result.call_id not in declined
+        if (quote := quotes.get(result.call_id)) and quote.will_fail is None and quote.duplicate_of is None
+        if (effect := quote.effect) and effect.amount_minor is not None and effect.currency
+    ]
+
+
+def _of_talk(view: RunView, fact: object) -> dict[str, object]:
+    match fact:
+        case ReplyGiven():
+            if view.channel == "chat":
+                return {
+                    "reply": fact.text,
+                    "status": "awaiting_customer",
+                    "last_step": "Replied; waiting for the customer",
+                }
+            return {"reply": fact.text, "last_step": "Replied"}
+        case CustomerSaid():
+            # A hold stays a hold, whatever the customer adds meanwhile.
+            waiting = view.status == "awaiting_approval"
+            return {"status": view.status if waiting else "running", "last_step": "The customer wrote"}
+        case PersonSaid():
+            return {"last_step": f"{fact.by.subject} wrote to the customer"}
+        case HandedOver():
+            return {"agent": fact.to_agent, "last_step": f"{fact.from_agent} handed over to {fact.to_agent}"}
+    return {}
+
+
+def _of_end(view: RunView, event: Event) -> dict[str, object]:
+    match event.fact:
+        case RunEnded() as fact:
+            return _end(event, fact.status, fact.reason) | {"handover": fact.handover}
+        case RunCancelled() as fact:
+            return _end(event, "cancelled", fact.reason or f"Stopped by {fact.by.subject}")
+        case RunTakenOver() as fact:
+            return _end(event, "taken_over", fact.reason or f"{fact.by.subject} took over")
+        case RunFailed() as fact:
+            return _end(event, "failed", fact.reason)
+    return {}
+
+
+def _end(event: Event, status: str, reason: str) -> dict[str, object]:
+    return {"status": status, "reason": reason, "ended_at": event.time, "last_step": reason}

@@ -1,0 +1,110 @@
+"""The HTTP application: routes, refusals, and what surrounds them."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.resources import files
+
+import psycopg
+import structlog
+from contracts.errors import Outage
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from fastapi.staticfiles import StaticFiles
+from psycopg_pool import PoolTimeout
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from gateway import problems
+from gateway.console import forms, pages, streams
+from gateway.middleware import Around, BodyLimit
+from gateway.ports import Gateway
+from gateway.problems import Problem
+from gateway.routes import approvals, events, health, runs, tickets
+
+logger = structlog.get_logger()
+ROUTERS = (tickets.router, runs.router, approvals.router, events.router)
+CONSOLE = (pages.router, forms.router, streams.router)
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def application(gateway: Gateway) -> FastAPI:
+    app = FastAPI(
+        title="Turngate",
+        version=version("turngate-gateway"),
+        summary="Tickets, runs, approvals and the facts behind them.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.gateway = gateway
+    refusal = {"model": ProblemDocument, "description": "Why not, and what to do"}
+    for router in ROUTERS:
+        app.include_router(router, responses={"4XX": refusal, "5XX": refusal})
+    app.include_router(health.router)
+    for router in CONSOLE:
+        app.include_router(router)
+    app.mount("/static", StaticFiles(directory=str(files("gateway.console") / "static")), "static")
+    _refusals(app)
+    app.add_middleware(BodyLimit, most=gateway.settings.max_body_bytes)
+    app.add_middleware(Around)
+    return app
+
+
+def _refusals(app: FastAPI) -> None:
+    def on(kind: type[Exception], problem: Callable[[Exception], Problem]) -> None:
+        async def handle(request: Request, error: Exception) -> Response:
+            return _answer(request, problem(error))
+
+        app.add_exception_handler(kind, handle)
+
+    on(Problem, lambda error: error if isinstance(error, Problem) else _ours(error))
+    on(RequestValidationError, lambda error: Problem(422, "Not understood", _what_is_wrong(error)))
+    on(HTTPException, lambda error: _plain(error) if isinstance(error, HTTPException) else _ours(error))
+    for kind in (Outage, PoolTimeout, psycopg.OperationalError):
+        on(kind, lambda error: _away(error))
+    on(Exception, _ours)
+
+
+def _answer(request: Request, problem: Problem) -> Response:
+    """A page for a person who looks at the console, a document for everyone else."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if wants_page and not request.url.path.startswith(("/v1", "/console")):
+        return pages.problem_page(request, problem)
+    return problems.answer(request, problem)
+
+
+def _away(error: Exception) -> Problem:
+    logger.warning("outage", error=repr(error))
+    return problems.outage()
+
+
+def _ours(error: Exception) -> Problem:
+    """A bug. What went wrong stays in the log file."""
+    logger.error("request failed", exc_info=error)
+    return Problem(500, "Our fault", "Something went wrong here. Look whether it was done before you try again.")
+
+
+def _plain(error: HTTPException) -> Problem:
+    if error.status_code == 404:
+        return Problem(404, "No such page", "There is nothing at this address. /openapi.json lists what there is.")
+    if error.status_code == 405:
+        return Problem(405, "Not like this", "This address does not take that method.", dict(error.headers or {}))
+    return Problem(error.status_code, "Not done", str(error.detail), dict(error.headers or {}))
+
+
+def _what_is_wrong(error: Exception) -> str:
+    """Which fields, in words, without what was sent."""
+    if not isinstance(error, RequestValidationError):
+        return "The request is not as the API's description asks."
+    wrong = (
+        f"{'.'.join(str(part) for part in one['loc'][1:]) or one['loc'][0]}: {one['msg']}" for one in error.errors()
+    )
+    return f"Nothing was done. {'; '.join(wrong)}."[:2000]
