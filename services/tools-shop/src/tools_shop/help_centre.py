@@ -10,7 +10,7 @@ from tools_shop.embedding import MODEL_ID, Embedder, Vectors
 from tools_shop.toolset import Query
 
 # Beyond this cosine distance a passage has nothing to do with the question.
-FARTHEST = 0.78
+FARTHEST = 0.82
 _PASSAGES = 3
 _WORD = re.compile(r"\w+")
 _HOLLOW = """
