@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from turngate.commands import lifecycle
+from turngate.commands import decisions, lifecycle, log, operations, runs
 from turngate.embedded.trouble import Trouble
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (lifecycle,):
+for group in (lifecycle, runs, decisions, log, operations):
     group.register(app)
 
 

@@ -1,9 +1,12 @@
 """Who lives in the demo's tenants: the staff that the demo is told about, and the customers of its shops."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from turngate.embedded.trouble import Trouble
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,15 @@ STAFF = (
     Somebody("gus", "globex", "approver", "Gus"),
     Somebody("gail", "globex", "lead", "Gail"),
 )
+
+
+def tenants_directory() -> Path:
+    """`deploy/tenants` of the checkout that this code runs from, unless TURNGATE_TENANTS_DIR names another."""
+    given = os.environ.get("TURNGATE_TENANTS_DIR")
+    path = Path(given) if given else Path(__file__).parents[4] / "deploy" / "tenants"
+    if not path.is_dir():
+        raise Trouble(f"There is no directory of tenants at {path}. Set TURNGATE_TENANTS_DIR to deploy/tenants.")
+    return path.resolve()
 
 
 def tenants(directory: Path) -> list[str]:

@@ -7,9 +7,8 @@ from turngate.embedded.trouble import Trouble
 
 def sign_in(data: Path, who: str, tenant: str | None = None) -> str:
     """A token for the person. Raises Trouble where there is no embedded issuer, or nobody of that name."""
-    from turngate.embedded.system import default_tenants
     from turngate.issuer import Issuer, Unknown, find, real_issuers
-    from turngate.people import everybody
+    from turngate.people import everybody, tenants_directory
 
     if real_issuers():
         raise Trouble("Tokens are issued elsewhere (TURNGATE_ISSUERS is set). Get one there and set TURNGATE_TOKEN.")
@@ -17,6 +16,6 @@ def sign_in(data: Path, who: str, tenant: str | None = None) -> str:
     if not issuer.jwks.exists():
         raise Trouble(f"There is no embedded system in {data}. Start one with `turngate up --data {data}`.")
     try:
-        return issuer.issue_to(find(everybody(default_tenants()), who, tenant))
+        return issuer.issue_to(find(everybody(tenants_directory()), who, tenant))
     except Unknown as error:
         raise Trouble(str(error)) from None

@@ -81,8 +81,7 @@ def _announce(ready: State, as_json: bool, attached: bool = False) -> None:
     if as_json:
         typer.echo(_shown(ready, compact=True))
         return
-    from turngate.embedded.system import default_tenants
-    from turngate.people import STAFF, tenants
+    from turngate.people import STAFF, tenants, tenants_directory
 
     console.print(f"\n[bold]Turngate is up.[/]  Console: [bold]{ready.url}[/]")
     if ready.model == "stand-in":
@@ -94,7 +93,7 @@ def _announce(ready: State, as_json: bool, attached: bool = False) -> None:
         console.print("A real model answers, with the key from the environment: runs cost money.")
     if ready.issuer_url:
         console.print("Sign in as:")
-        for tenant in tenants(default_tenants()):
+        for tenant in tenants(tenants_directory()):
             people = ", ".join(f"{who.subject} ({who.role})" for who in STAFF if who.tenant == tenant)
             if people:
                 console.print(f"  {tenant}: {people}")

@@ -34,15 +34,16 @@ class Ports:
     """The ports of one data directory, by name, in a file. One that is taken by now when it is first asked for is
     replaced by another; from then on it stays while this object lives."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, running: bool = False) -> None:
         self.file = file
+        self._running = running
         self._known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
         self._chosen: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> int:
         if name not in self._chosen:
             port = self._known.get(name)
-            if port is None or not is_free(port):
+            if port is None or not (self._running or is_free(port)):
                 port = self.another()
                 self._known[name] = port
                 self.file.write_text(json.dumps(self._known, indent=2) + "\n")

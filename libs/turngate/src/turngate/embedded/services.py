@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,14 +10,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from turngate.databases import DATABASE, KEEPS
-from turngate.embedded import environment
+from turngate.embedded import environment, state
 from turngate.embedded.child import Child
 from turngate.embedded.nats import Nats
 from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import Ports
 from turngate.embedded.postgres import Postgres
 from turngate.issuer import AUDIENCE, ISSUER, Issuer, real_issuers
-from turngate.people import tenants
+from turngate.people import tenants, tenants_directory
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
 STAND_IN_KEY = "stand-in"
@@ -96,6 +97,30 @@ class Place:
             | {"TURNGATE_MODEL_API_KEY": self.model_key or ""}
             | ({"TURNGATE_MODEL_BASE_URL": base_url} if base_url else {})
         )
+
+
+def place_of(data: Path, host: str, http_port: int, *, running: bool = False) -> Place:
+    """The places of a data directory. Ports that are taken by now are chosen anew, except where the system is
+    `running`: then it is itself that has them."""
+    ports, passwords = Ports(data / "ports.json", running=running), Passwords(data / "passwords.json")
+    return Place(
+        data=data,
+        tenants=tenants_directory(),
+        host=host,
+        http_port=http_port or ports.another(),
+        ports=ports,
+        passwords=passwords,
+        postgres=Postgres(data, ports["postgres"], passwords["superuser"]),
+        nats=Nats(data, passwords, ports["nats"]),
+        environ=os.environ,
+    )
+
+
+def environment_of(data: Path, service: str) -> dict[str, str]:
+    """What the service of the running system knows."""
+    parts = urlsplit(state.read(data).url)
+    place = place_of(data.absolute(), parts.hostname or "127.0.0.1", parts.port or 0, running=True)
+    return place.environment(service)
 
 
 def beside(place: Place) -> list[Child]:

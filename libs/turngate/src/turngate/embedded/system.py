@@ -13,25 +13,14 @@ from turngate.databases import DATABASE
 from turngate.embedded import hold
 from turngate.embedded.child import Child
 from turngate.embedded.keeper import Keeper
-from turngate.embedded.nats import SETUP, Nats
-from turngate.embedded.passwords import Passwords
-from turngate.embedded.ports import Ports, is_free
-from turngate.embedded.postgres import Postgres
-from turngate.embedded.services import Place, beside, services
+from turngate.embedded.nats import SETUP
+from turngate.embedded.ports import is_free
+from turngate.embedded.services import Place, beside, place_of, services
 from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
 from turngate.migrations import directory_of
 
 Say = Callable[[str], None]
-
-
-def default_tenants() -> Path:
-    """`deploy/tenants` of the checkout that this code runs from."""
-    given = os.environ.get("TURNGATE_TENANTS_DIR")
-    path = Path(given) if given else Path(__file__).parents[5] / "deploy" / "tenants"
-    if not path.is_dir():
-        raise Trouble(f"There is no directory of tenants at {path}. Set TURNGATE_TENANTS_DIR to deploy/tenants.")
-    return path.resolve()
 
 
 class System:
@@ -117,24 +106,13 @@ class System:
 
     def _place(self) -> Place:
         self.data.chmod(0o711)
-        ports, passwords = Ports(self.data / "ports.json"), Passwords(self.data / "passwords.json")
         if self.port and not is_free(self.port, self.host):
             raise Trouble(
                 f"Port {self.port} on {self.host} is taken by another program. Nothing was started. "
                 f"Stop that program, or choose another port: `turngate up --port {self.port + 1}` "
                 "(--port 0 takes a free one)."
             )
-        return Place(
-            data=self.data,
-            tenants=default_tenants(),
-            host=self.host,
-            http_port=self.port or ports.another(),
-            ports=ports,
-            passwords=passwords,
-            postgres=Postgres(self.data, ports["postgres"], passwords["superuser"]),
-            nats=Nats(self.data, passwords, ports["nats"]),
-            environ=os.environ,
-        )
+        return place_of(self.data, self.host, self.port)
 
     def _changed(self) -> None:
         if self._state is None:

@@ -1,0 +1,114 @@
+"""The gateway as the command line knows it: requests, refusals as messages, and streams that go on where they broke."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+from contracts.events import Event, from_document
+
+from turngate.embedded.trouble import Trouble
+from turngate.sse import Frame, Parser
+
+GIVE_UP_AFTER = 60.0  # seconds without a connection
+SILENT_AT_MOST = 45.0  # the gateway sends a heartbeat every 15 s
+
+
+class Refused(Trouble):
+    """The gateway said no, and why."""
+
+    def __init__(self, status: int, title: str, detail: str) -> None:
+        super().__init__(f"{title}: {detail}" if detail else title)
+        self.status, self.title, self.detail = status, title, detail
+
+
+class Api:
+    """One person's view of one gateway."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url.rstrip("/")
+        self._client = httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(30.0)
+        )
+
+    def get(self, path: str, **params: Any) -> Any:
+        return self._ask("GET", path, params={name: value for name, value in params.items() if value is not None})
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """Sent with a key of its own, so that a repetition after a lost answer does nothing twice."""
+        return self._ask("POST", path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
+
+    def pages(self, path: str, items: str, **params: Any) -> Iterator[Any]:
+        """Every item of a paged list."""
+        cursor = None
+        while True:
+            page = self.get(path, cursor=cursor, **params)
+            yield from page[items]
+            cursor = page.get("next")
+            if not cursor:
+                return
+
+    def events(self, path: str, after: int = 0) -> Iterator[Event]:
+        """The stream's events behind `after`, each once, across lost connections, until the reader has enough or the
+        stream has ended with a terminal event."""
+        patience_ends = time.monotonic() + GIVE_UP_AFTER
+        ended = False
+        while not ended:
+            parser = Parser()
+            try:
+                for frame in self._frames(path, after, parser):
+                    patience_ends = time.monotonic() + GIVE_UP_AFTER
+                    event = event_of(frame)
+                    ended = ended or event.terminal
+                    if event.sequence > after:
+                        after = event.sequence
+                        yield event
+            except httpx.TransportError:
+                if time.monotonic() > patience_ends:
+                    raise Trouble(
+                        f"The connection to {self.url} is lost and did not come back. The run goes on without us; "
+                        "the same command shows the rest."
+                    ) from None
+            if not ended:
+                time.sleep((parser.retry_ms or 1000) / 1000)
+
+    def _frames(self, path: str, after: int, parser: Parser) -> Iterator[Frame]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        timeout = httpx.Timeout(30.0, read=SILENT_AT_MOST)
+        with self._client.stream("GET", path, headers=headers, timeout=timeout) as answer:
+            if answer.status_code >= 500:
+                raise httpx.RemoteProtocolError(f"status {answer.status_code}")
+            if answer.status_code >= 400:
+                answer.read()
+                raise refusal(answer)
+            for piece in answer.iter_bytes():
+                yield from parser.feed(piece)
+
+    def _ask(self, method: str, path: str, **rest: Any) -> Any:
+        try:
+            answer = self._client.request(method, path, **rest)
+        except httpx.TransportError:
+            try:  # once more: the key of a POST makes that safe
+                answer = self._client.request(method, path, **rest)
+            except httpx.TransportError as error:
+                raise Trouble(
+                    f"Nothing answers at {self.url} ({error}). Whether the request arrived is not known. "
+                    "`turngate status` shows what runs."
+                ) from None
+        if answer.status_code >= 400:
+            raise refusal(answer)
+        return answer.json() if answer.content else None
+
+
+def event_of(frame: Frame) -> Event:
+    return from_document(json.loads(frame.data), int(frame.id or 0), frame.data.encode())
+
+
+def refusal(answer: httpx.Response) -> Refused:
+    try:
+        problem = answer.json()
+        return Refused(answer.status_code, str(problem["title"]), str(problem.get("detail", "")))
+    except (ValueError, KeyError, TypeError):
+        return Refused(answer.status_code, f"The gateway answered {answer.status_code}", answer.text[:500])

@@ -1,0 +1,118 @@
+"""`turngate approvals`, `approve`, `decline`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from contracts import facts as f
+
+from turngate.api import Api
+from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, connect, print_json
+from turngate.commands.runs import print_plain, show
+from turngate.embedded.trouble import Trouble
+from turngate.following import follow, path
+from turngate.lines import money, plain
+
+Call = Annotated[str | None, typer.Argument(help="The held call, where not all that the run holds is meant.")]
+Note = Annotated[str, typer.Option("--note", help="Why, for the record; the model is told, too.")]
+Decider = Annotated[
+    str | None, typer.Option("--as", help="Who decides: sam, sue or lee in acme. Or set TURNGATE_TOKEN.")
+]
+
+
+def approvals(
+    who: As = None, tenant: Tenant = None, data: Data = DEFAULT_DATA, url: Url = None, as_json: Json = False
+) -> None:
+    """List what waits for a person, the longest wait first."""
+    queue = connect(data, url, who, tenant).get("/v1/approvals")
+    if as_json:
+        print_json(queue)
+        return
+    if not queue["approvals"]:
+        print_plain("Nothing waits for a decision.")
+    for waiting in queue["approvals"]:
+        asked = waiting["requested_by"]["subject"]
+        print_plain(f"{waiting['run']}  {plain(waiting['subject'], 80)}  (asked for by {asked})")
+        for hold in waiting["holds"]:
+            effect = f.Effect.model_validate(hold["effect"]) if hold["effect"] else None
+            print_plain(f"  {hold['call_id']}  {hold['tool']} {money(effect)}  {plain(hold['reason'])}")
+
+
+def approve(
+    run: Run,
+    call: Call = None,
+    who: Decider = None,
+    note: Note = "",
+    tenant: Tenant = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Decide and return.")] = False,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Release what a run holds, then follow the rest of the run."""
+    _decide("approve", run, call, who, note, tenant, no_wait, data, url, as_json)
+
+
+def decline(
+    run: Run,
+    call: Call = None,
+    who: Decider = None,
+    note: Note = "",
+    tenant: Tenant = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Decide and return.")] = False,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Refuse what a run holds, then follow the rest of the run."""
+    _decide("decline", run, call, who, note, tenant, no_wait, data, url, as_json)
+
+
+def _decide(
+    decision: str,
+    run: str,
+    call: str | None,
+    who: str | None,
+    note: str,
+    tenant: str | None,
+    no_wait: bool,
+    data: Path,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    import os
+
+    if who is None and not os.environ.get("TURNGATE_TOKEN"):
+        raise typer.BadParameter("say who decides, as in --as sam (or set TURNGATE_TOKEN)", param_hint="--as")
+    api = connect(data, url, who, tenant)
+    before = api.get(path(run))["sequence"]
+    decided = [_send(api, run, hold, decision, note) for hold in held(api, run, call)]
+    if no_wait:
+        print_json(decided) if as_json else print_plain(f"{len(decided)} decided.")
+        return
+    show(api, run, follow(api, run, before), as_json)
+
+
+def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) -> Any:
+    body = {**hold, "decision": decision} | ({"note": note} if note else {})
+    return api.post(f"{path(run)}/decisions", body)
+
+
+def held(api: Api, run: str, call: str | None = None) -> list[dict[str, Any]]:
+    """The calls of the run's last hold as a decision names them: turn, call_id, digest. They are read from the log, so
+    that a decision sent again is answered as it was the first time."""
+    facts = api.get(f"{path(run)}/events")["events"]
+    holds = [fact["data"] for fact in facts if fact["type"] == "turngate.policy.turn-held.v1"]
+    if not holds:
+        raise Trouble(f"Nothing of {run} was ever held for a person. Nothing was decided.")
+    last = holds[-1]
+    wanted = [hold for hold in last["holds"] if call in (None, hold["call_id"])]
+    if not wanted:
+        there = ", ".join(hold["call_id"] for hold in last["holds"])
+        raise Trouble(f"{run} holds no call {call}; it holds {there}. Nothing was decided.")
+    return [{"turn": last["turn"], "call_id": hold["call_id"], "digest": hold["digest"]} for hold in wanted]
+
+
+def register(app: typer.Typer) -> None:
+    for command in (approvals, approve, decline):
+        app.command()(command)

@@ -1,0 +1,145 @@
+"""`turngate log show`, `export`, `verify`."""
+
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from contracts.events import Event, from_document
+from contracts.verify import verify
+
+from turngate import records
+from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, Url, connect, print_json
+from turngate.commands.runs import print_event, print_plain
+from turngate.embedded.trouble import Trouble
+from turngate.following import path
+
+FIRST_BYTE_WITHIN = 15.0  # of what is piped into `verify`; an idle pipe of whoever started us is not meant
+
+log = typer.Typer(help="The facts: show, export, verify.", no_args_is_help=True)
+
+
+@log.command()
+def show(
+    run: Annotated[str, typer.Argument(help="The run, as TCK-2004-1.")],
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Print a run's facts, one line each; as JSON, one CloudEvent a line."""
+    for event in _events(data, url, tenant, run):
+        print_event(event, as_json)
+
+
+@log.command()
+def export(
+    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+) -> None:
+    """Print the log as JSON lines: one CloudEvent a line, byte for byte as it is stored."""
+    for text in records.lines(_events(data, url, tenant, run)):
+        sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+@log.command("verify")
+def verify_log(
+    file: Annotated[
+        str | None, typer.Argument(help="An exported log; - or a pipe works too. Default: the live log.")
+    ] = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Check the rules that hold for every run, and the chains. Exit 1 where one is broken."""
+    lines = _given(file)
+    events, wrong = read(lines) if lines is not None else (_events(data, url, tenant, None), [])
+    found = verify(events)
+    runs = len({event.key for event in events})
+    if as_json:
+        violations = [
+            {"tenant": v.key.tenant, "run": v.key.run, "ordinal": v.ordinal, "rule": v.rule, "says": v.says}
+            for v in found
+        ]
+        print_json({"events": len(events), "runs": runs, "violations": violations, "unreadable": wrong})
+    else:
+        for says in [*wrong, *map(str, found)]:
+            print_plain(says)
+        counted = f"{len(events)} events of {runs} runs"
+        broken = len(found) + len(wrong)
+        print_plain(f"{counted}: every rule holds." if not broken else f"{counted}: {broken} found wrong.")
+    if found or wrong:
+        raise typer.Exit(1)
+
+
+def read(lines: Iterable[bytes]) -> tuple[list[Event], list[str]]:
+    """The events of exported lines, and which lines are none."""
+    events: list[Event] = []
+    wrong: list[str] = []
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            events.append(from_document(json.loads(text), payload=text.strip()))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            wrong.append(f"line {number} cannot be read as an event: {' '.join(str(error).split())[:200]}")
+    return events, wrong
+
+
+def _given(file: str | None) -> Iterator[bytes] | None:
+    """The lines of the file, or of what is piped in. None where the live log is meant."""
+    if file is not None and file != "-":
+        try:
+            return iter(Path(file).read_bytes().splitlines())
+        except OSError as error:
+            raise Trouble(f"{file} cannot be read: {error.strerror}. Nothing was checked.") from None
+    if file == "-":
+        return iter(sys.stdin.buffer)
+    if _piped():
+        first = sys.stdin.buffer.readline()
+        if first:
+            return iter((first, *sys.stdin.buffer))
+    return None
+
+
+def _piped() -> bool:
+    """Whether something comes in by a pipe or a redirected file."""
+    try:
+        descriptor = sys.stdin.fileno()
+        kind = os.fstat(descriptor).st_mode
+    except (OSError, ValueError, AttributeError):  # closed
+        return False
+    if stat.S_ISREG(kind):
+        return True
+    return stat.S_ISFIFO(kind) and bool(select.select([descriptor], [], [], FIRST_BYTE_WITHIN)[0])
+
+
+def _events(data: Path, url: str | None, tenant: str | None, run: str | None) -> list[Event]:
+    """From the broker of the embedded system, which sees every tenant; from another system by its gateway."""
+    if url is not None:
+        return _over_http(url, data, tenant, run)
+    if run is None:
+        return records.everything(records.broker(data), tenant)
+    from turngate.people import tenants, tenants_directory
+
+    return records.of_run(records.broker(data), [tenant] if tenant else tenants(tenants_directory()), run)
+
+
+def _over_http(url: str, data: Path, tenant: str | None, run: str | None) -> list[Event]:
+    api = connect(data, url, None, tenant)
+    names = [run] if run else [one["run"] for one in api.pages("/v1/runs", "runs")]
+    documents = [document for name in names for document in api.get(f"{path(name)}/events")["events"]]
+    return [from_document(document) for document in documents]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(log, name="log")

@@ -1,0 +1,132 @@
+"""`turngate setup`, `rebuild-views`, `dead list`, `dead show`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from turngate.commands.options import DEFAULT_DATA, Data, Json, print_json
+from turngate.commands.runs import print_plain
+from turngate.embedded.trouble import Trouble
+from turngate.lines import plain
+
+dead = typer.Typer(help="What no retry could handle.", no_args_is_help=True)
+ROLE_PASSWORDS = {
+    "turngate": "TURNGATE_OWNER_PASSWORD",
+    "turngate_runner": "TURNGATE_RUNNER_PASSWORD",
+    "turngate_tools": "TURNGATE_TOOLS_PASSWORD",
+    "turngate_gateway": "TURNGATE_GATEWAY_PASSWORD",
+}
+
+
+def setup(
+    replicas: Annotated[int, typer.Option(envvar="TURNGATE_NATS_REPLICAS", help="Copies of each stream.")] = 1,
+    demo: Annotated[bool, typer.Option("--demo/--no-demo", help="Write the demo's rows and tickets.")] = True,
+) -> None:
+    """Make roles, database, schemas and streams on the servers that the environment names; safe to repeat.
+
+    Needs TURNGATE_SETUP_POSTGRES_DSN (a superuser's), TURNGATE_NATS_URL, _USER and _PASSWORD (may do everything), and
+    the passwords that the roles shall have: TURNGATE_OWNER_PASSWORD, _RUNNER_, _TOOLS_ and _GATEWAY_PASSWORD.
+    """
+    from turngate import setup as steps
+    from turngate.databases import DATABASE, KEEPS
+    from turngate.embedded import environment
+    from turngate.people import tenants_directory
+
+    needed = ["TURNGATE_SETUP_POSTGRES_DSN", "TURNGATE_NATS_URL", *ROLE_PASSWORDS.values()]
+    if missing := [name for name in needed if not os.environ.get(name)]:
+        raise Trouble(f"Set-up needs {', '.join(missing)}. Nothing was changed.")
+    superuser, nats_url = os.environ["TURNGATE_SETUP_POSTGRES_DSN"], os.environ["TURNGATE_NATS_URL"]
+
+    def password(role: str) -> str:
+        return os.environ[ROLE_PASSWORDS[role]]
+
+    print_plain("making the database")
+    steps.prepare_postgres(superuser, password)
+    print_plain("making the streams")
+    user = os.environ.get("TURNGATE_NATS_USER"), os.environ.get("TURNGATE_NATS_PASSWORD")
+    steps.prepare_nats(nats_url, *user, replicas)
+    if demo:
+        print_plain("writing the demo's rows")
+        base = environment.base() | {"TURNGATE_TENANTS_DIR": str(tenants_directory())}
+        base.setdefault("TURNGATE_ISSUERS", "[]")
+        steps.seed(
+            {
+                keep.service: base
+                | {"TURNGATE_POSTGRES_DSN": steps.in_database(superuser, DATABASE, keep.role, password(keep.role))}
+                for keep in KEEPS
+                if keep.service in steps.SEEDED
+            }
+        )
+    print_plain("set up")
+
+
+def rebuild_views(data: Data = DEFAULT_DATA) -> None:
+    """Make the gateway's read models anew from the log."""
+    import subprocess
+    import sys
+
+    from turngate.embedded import state
+    from turngate.embedded.services import environment_of
+
+    state.read(data)
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", "rebuild-views"],
+        env=environment_of(data, "gateway"),
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        raise Trouble("The read models were not made anew; the log is untouched. What is above says why.")
+
+
+@dead.command("list")
+def list_dead(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
+    """List the dead letters: number, service, what it was about, its error."""
+    letters = _letters(data)
+    if as_json:
+        print_json({"letters": letters})
+        return
+    if not letters:
+        print_plain("No dead letters.")
+    for letter in letters:
+        print_plain(f"{letter['number']:>5}  {letter['service']:<13} {letter['subject']}  {plain(letter['error'], 80)}")
+
+
+@dead.command("show")
+def show_dead(
+    number: Annotated[int, typer.Argument(help="As `dead list` numbers it.")],
+    data: Data = DEFAULT_DATA,
+    as_json: Json = False,
+) -> None:
+    """Show one dead letter with its event."""
+    found = [letter for letter in _letters(data) if letter["number"] == number]
+    if not found:
+        raise Trouble(f"There is no dead letter {number}. `turngate dead list` shows those there are.")
+    letter = found[0]
+    if as_json:
+        print_json(letter)
+        return
+    for name in ("number", "time", "service", "subject", "error"):
+        print_plain(f"{name}: {plain(str(letter[name]), 2000)}")
+    print_plain(json.dumps(_parsed(letter["event"]), indent=2))
+
+
+def _parsed(event: str) -> Any:
+    try:
+        return json.loads(event)
+    except ValueError:
+        return event
+
+
+def _letters(data: Path) -> list[dict[str, Any]]:
+    from turngate import records
+
+    return records.dead_letters(records.set_up_broker(data))
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(setup)
+    app.command("rebuild-views")(rebuild_views)
+    app.add_typer(dead, name="dead")

@@ -1,0 +1,170 @@
+"""`turngate tickets`, `run`, `watch`, `runs`, `say`, `cancel`, `take-over`."""
+
+from collections.abc import Iterable
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+from contracts.events import Event
+
+from turngate.api import Api
+from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, connect, console, print_json
+from turngate.following import follow, path
+from turngate.lines import line, plain
+
+
+def tickets(
+    status: Annotated[list[str] | None, typer.Option(help="Only tickets of this status.")] = None,
+    who: As = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """List the tenant's tickets."""
+    found = list(connect(data, url, who, tenant).pages("/v1/tickets", "tickets", status=status))
+    if as_json:
+        print_json({"tickets": found})
+        return
+    for ticket in found:
+        print_plain(
+            f"{ticket['ticket']:<12} {ticket['status']:<18} {ticket['run'] or '':<14} {plain(ticket['subject'])}"
+        )
+
+
+def run(
+    ticket: Annotated[str, typer.Argument(help="The ticket, as TCK-2004.")],
+    who: As = None,
+    tenant: Tenant = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Start it and return.")] = False,
+    profile: Annotated[str | None, typer.Option(help="Which agent works it.")] = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Start a run on a ticket and follow it, one line a fact, until it ends or waits. A run that is there already is
+    followed from its start."""
+    api = connect(data, url, who, tenant)
+    body = {"profile": profile} if profile else {}
+    started = api.post(f"/v1/tickets/{quote(ticket, safe='')}/runs", body)
+    if no_wait:
+        print_json(started) if as_json else print_plain(started["run"])
+        return
+    show(api, started["run"], follow(api, started["run"]), as_json)
+
+
+def watch(
+    run: Run,
+    who: As = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Follow a run from its start until it has ended, one line a fact."""
+    api = connect(data, url, who, tenant)
+    show(api, run, follow(api, run, past_waits=True), as_json)
+
+
+def runs(
+    status: Annotated[list[str] | None, typer.Option(help="Only runs of this status.")] = None,
+    who: As = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """List the tenant's runs, the newest first."""
+    found = list(connect(data, url, who, tenant).pages("/v1/runs", "runs", status=status))
+    if as_json:
+        print_json({"runs": found})
+        return
+    for one in found:
+        print_plain(f"{one['run']:<16} {one['status']:<18} {one['steps']:>2} steps  {plain(one['subject'])}")
+
+
+def say(
+    run: Run,
+    text: str,
+    who: Annotated[str | None, typer.Option("--as", help="Who says it. Default: the run's customer.")] = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Send a customer's message in a chat, and follow the run until it ends or waits."""
+    api = connect(data, url, who, tenant)
+    before = api.get(path(run)) if who is None or not who.startswith("cust-") else None
+    if who is None and before and before["customer"].get("id") and before["channel"] == "chat":
+        customer = connect(data, url, f"cust-{before['customer']['id']}", tenant)
+        customer.post(f"{path(run)}/messages", {"text": text})
+    else:
+        api.post(f"{path(run)}/messages", {"text": text})
+    if before is None:
+        print_plain("Sent.")
+        return
+    show(api, run, follow(api, run, before["sequence"]), as_json)
+
+
+def cancel(
+    run: Run,
+    reason: str = "",
+    who: As = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Stop a run. What was done stays done; nothing more is."""
+    answer = connect(data, url, who, tenant).post(f"{path(run)}/cancel", {"reason": reason})
+    print_json(answer) if as_json else print_plain(f"{run} is cancelled.")
+
+
+def take_over(
+    run: Run,
+    reason: str = "",
+    who: As = None,
+    tenant: Tenant = None,
+    data: Data = DEFAULT_DATA,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Answer the customer yourself: the agent's run ends here."""
+    answer = connect(data, url, who, tenant).post(f"{path(run)}/take-over", {"reason": reason})
+    print_json(answer) if as_json else print_plain(f"{run} is yours. The agent does nothing more in it.")
+
+
+def show(api: Api, run: str, events: Iterable[Event], as_json: bool) -> None:
+    """Prints events as they come, then how the run stands; as JSON, one CloudEvent a line and nothing else."""
+    last = None
+    for last in events:
+        print_event(last, as_json)
+    if not as_json and (last is None or not last.terminal):
+        print_plain(waits_for(api, run))
+
+
+def waits_for(api: Api, run: str) -> str:
+    """Whom a run that has come to rest waits for, and what they can do."""
+    view = api.get(path(run))
+    if view["status"] == "awaiting_approval":
+        calls = ", ".join(f"{hold['call_id']} ({hold['tool']})" for hold in view["holds"])
+        return (
+            f"{run} waits for a person to decide on {calls}. Nothing of this turn has been done.\n"
+            f"  turngate approve {run} --as NAME    or    turngate decline {run} --as NAME"
+        )
+    if view["status"] == "awaiting_customer":
+        return f"{run} waits for the customer.\n  turngate say {run} TEXT"
+    return f"{run} is {view['status']}. {plain(view['reason'])}".rstrip()
+
+
+def print_event(event: Event, as_json: bool) -> None:
+    typer.echo(event.payload.decode() if as_json else line(event))
+
+
+def print_plain(text: str) -> None:
+    console.print(text, markup=False)
+
+
+def register(app: typer.Typer) -> None:
+    for command in (tickets, run, watch, runs, say, cancel, take_over):
+        app.command()(command)

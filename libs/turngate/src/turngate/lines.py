@@ -1,0 +1,121 @@
+"""A fact as one line of text, for a person who watches a run in a terminal."""
+
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from contracts import facts as f
+from contracts.events import Event
+from contracts.money import Money
+
+WIDTH = 160
+
+
+def line(event: Event) -> str:
+    """Time, author, fact, and what it says."""
+    return f"{event.time:%H:%M:%S}  {event.author:<9}  {event.name:<17}  {says(event)}".rstrip()
+
+
+def says(event: Event) -> str:
+    """What the fact says, on one line and at most so long."""
+    how = SAYINGS.get(type(event.fact)) if event.fact else None
+    return plain(how(event.fact)) if how else ""
+
+
+def plain(text: str, width: int = WIDTH) -> str:
+    """Without line ends and what would steer a terminal, and cut where it is too long: the texts are strangers'."""
+    words = " ".join(text.split())
+    safe = "".join("�" if unicodedata.category(character) in ("Cc", "Cf", "Cs") else character for character in words)
+    return safe if len(safe) <= width else f"{safe[: width - 1]}…"
+
+
+def money(effect: f.Effect | None) -> str:
+    if effect is None or effect.amount_minor is None or effect.currency is None:
+        return ""
+    return Money(effect.amount_minor, effect.currency).text()
+
+
+def _call(call: f.ToolCall) -> str:
+    given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
+    return f"{call.tool}({given})"
+
+
+def _quote(quote: f.CallQuote) -> str:
+    if quote.will_fail:
+        return f"{quote.tool} will not do: {quote.will_fail}"
+    if quote.effect:
+        return f"{quote.tool} would: {quote.effect.summary}"
+    return f"{quote.tool} (reads)"
+
+
+def _needs(needs: f.Needs) -> str:
+    text = f"{needs.people} {needs.role}" + ("s" if needs.people > 1 else "")
+    return f"{text}, one of them a {needs.one_of_role}" if needs.one_of_role else text
+
+
+def _held(held: f.TurnHeld) -> str:
+    holds = "; ".join(f"{hold.call_id}: {hold.reason} Needs {_needs(hold.needs)}" for hold in held.holds)
+    return f"nothing runs until a person has decided. {holds}"
+
+
+def _forwarded(forwarded: f.TurnForwarded) -> str:
+    declined = [verdict.call_id for verdict in forwarded.verdicts if verdict.verdict == "declined"]
+    runs = len(forwarded.verdicts) - len(declined)
+    text = f"turn {forwarded.turn}: {runs} call{'s' * (runs != 1)} may run"
+    return f"{text}; declined: {', '.join(declined)}" if declined else text
+
+
+def _executed(executed: f.TurnExecuted) -> str:
+    def one(result: f.CallResult) -> str:
+        people = ", ".join(executed.approved_by.get(result.call_id, []))
+        return f"{result.content or 'done'}" + (f" (released by {people})" if people else "")
+
+    return "; ".join(one(result) for result in executed.results)
+
+
+def _decided(decided: f.CallDecided) -> str:
+    verb = {"approve": "approves", "decline": "declines"}[decided.decision]
+    note = f": {decided.note}" if decided.note else ""
+    return f"{decided.by.subject} ({decided.by.role}) {verb} {decided.call_id}{note}"
+
+
+def _started(started: f.RunStarted) -> str:
+    ticket = started.ticket
+    who = f"{started.requested_by.subject} ({started.requested_by.role})"
+    return f"{who} asks for {ticket.reference} to be worked: {ticket.subject}"
+
+
+def _ended(ended: f.RunEnded) -> str:
+    steps = f"{ended.steps} step{'s' * (ended.steps != 1)}"
+    return f"{ended.status} after {steps}: {ended.reason}"
+
+
+def _refused(refused: f.TurnRefused) -> str:
+    return f"turn {refused.turn} does not run: " + "; ".join(result.content for result in refused.results)
+
+
+SAYINGS: dict[type[f.Fact], Callable[[Any], str]] = {
+    f.RunStarted: _started,
+    f.CustomerSaid: lambda fact: f"“{fact.text}”",
+    f.RunCancelled: lambda fact: f"{fact.by.subject} stopped the run. {fact.reason}",
+    f.RunFailed: lambda fact: fact.reason,
+    f.RunTakenOver: lambda fact: f"{fact.by.subject} answers from here on. {fact.reason}",
+    f.PersonSaid: lambda fact: f"{fact.by.subject}: “{fact.text}”",
+    f.TurnProposed: lambda fact: f"turn {fact.turn}: " + "; ".join(_call(call) for call in fact.calls),
+    f.HandedOver: lambda fact: f"{fact.from_agent} hands over to {fact.to_agent}",
+    f.AnswerUnfinished: lambda fact: f"the model stopped at {fact.stop_reason}; next: {fact.next}",
+    f.ReplyGiven: lambda fact: f"“{fact.text}”",
+    f.RunEnded: _ended,
+    f.TurnQuoted: lambda fact: "; ".join(_quote(quote) for quote in fact.quotes),
+    f.TurnExecuted: _executed,
+    f.OutcomeUnknown: lambda fact: f"the provider did not answer for {fact.call_id}",
+    f.OutcomeSettled: lambda fact: f"{fact.call_id}: {fact.outcome}, found out by {fact.by}",
+    f.TurnForwarded: _forwarded,
+    f.TurnHeld: _held,
+    f.TurnRefused: _refused,
+    f.CallDecided: _decided,
+    f.DecisionRefused: lambda fact: f"{fact.by.subject} may not {fact.decision} {fact.call_id}: {fact.reason}",
+    f.ReminderSent: lambda fact: f"still undecided: {', '.join(fact.call_ids)}",
+    f.HoldEscalated: lambda fact: f"now a {fact.role} may decide on {', '.join(fact.call_ids)}",
+    f.HoldExpired: lambda fact: f"nobody decided in time on {', '.join(fact.call_ids)}: declined",
+}

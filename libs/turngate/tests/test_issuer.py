@@ -1,0 +1,81 @@
+"""The embedded issuer: whom it knows, and that its tokens are believed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from contracts.identity import InvalidToken, Verifier
+from contracts.identity import Issuer as Believed
+from starlette.testclient import TestClient
+from turngate.issuer import AUDIENCE, ISSUER, Issuer, app, main
+from turngate.people import STAFF, everybody, tenants_directory
+
+
+@pytest.fixture
+def issuer(tmp_path: Path) -> Issuer:
+    issuer = Issuer(tmp_path / "issuer")
+    issuer.prepare()
+    return issuer
+
+
+def verifier(issuer: Issuer, *tenants: str) -> Verifier:
+    return Verifier([Believed(issuer=ISSUER, jwks=str(issuer.jwks), tenants=list(tenants))], AUDIENCE)
+
+
+def test_a_token_says_who_it_is_for(issuer: Issuer) -> None:
+    for who in STAFF:
+        principal = verifier(issuer, "acme", "globex").verify(issuer.issue_to(who))
+        assert (principal.subject, principal.tenant, principal.role) == (who.subject, who.tenant, who.role)
+    assert principal.may("decide"), "gail is a lead"
+
+
+def test_a_token_of_another_issuers_key_is_not_believed(issuer: Issuer, tmp_path: Path) -> None:
+    other = Issuer(tmp_path / "other")
+    other.prepare()
+    with pytest.raises(InvalidToken):
+        verifier(issuer, "acme").verify(other.issue_to(STAFF[0]))
+
+
+def test_a_token_ends(issuer: Issuer) -> None:
+    with pytest.raises(InvalidToken, match="expired"):
+        verifier(issuer, "acme").verify(issuer.issue("alex", "acme", "operator", lifetime=-10))
+
+
+def test_the_key_stays_and_its_private_half_is_private(issuer: Issuer) -> None:
+    before = issuer.jwks.read_text()
+    issuer.prepare()
+    assert issuer.jwks.read_text() == before
+    assert "d" not in json.loads(before)["keys"][0]
+    assert (issuer.home / "private.pem").stat().st_mode & 0o077 == 0
+
+
+def test_the_customers_of_the_demo_shop_have_tokens_of_their_own() -> None:
+    people = everybody(tenants_directory())
+    tom = next(who for who in people if who.subject == "cust-C-1004")
+    assert (tom.tenant, tom.role, tom.name) == ("acme", "customer", "Tom Whitfield")
+
+
+def test_over_http_it_signs_for_its_people_only(issuer: Issuer) -> None:
+    client = TestClient(app(issuer, everybody(tenants_directory())), base_url="http://127.0.0.1")
+    given = client.post("/token", json={"as": "sam", "tenant": "acme"}).json()
+    assert verifier(issuer, "acme").verify(given["access_token"]).role == "approver"
+    assert {"as": "sam", "tenant": "acme", "role": "approver"}.items() <= client.get("/people").json()["people"][
+        1
+    ].items()
+    refused = client.post("/token", json={"as": "mallory"})
+    assert refused.status_code == 404
+    assert "alex (acme)" in refused.json()["detail"]
+    assert client.post("/token", content=b'{"as": "sam"}').status_code == 415
+    assert client.post("/token", json=["sam"]).status_code == 400
+
+
+def test_a_web_page_that_points_its_own_name_here_gets_nothing(issuer: Issuer) -> None:
+    client = TestClient(app(issuer, everybody(tenants_directory())), base_url="http://evil.example")
+    assert client.get("/people").status_code == 400
+
+
+def test_it_does_not_serve_beside_a_real_issuer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TURNGATE_ISSUERS", '[{"issuer": "https://login.example"}]')
+    monkeypatch.setattr("sys.argv", ["issuer", "--home", str(tmp_path), "--tenants", str(tmp_path), "--port", "1"])
+    with pytest.raises(SystemExit, match="issued elsewhere"):
+        main()
