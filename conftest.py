@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from turngate import testing
+from turngate.running import RunningSystem, running_system
 from turngate.testing import Cluster, Database, NatsAccess
 
 
@@ -52,3 +53,13 @@ def fresh_database(cluster: Cluster) -> Iterator[Database]:
     """A migrated database of the test's own."""
     with cluster.database() as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def system() -> Iterator[RunningSystem]:
+    """The whole system, started once for all tests that share it, with the stand-in as its model."""
+    with (
+        testing.directory() as data,
+        running_system(data, {"ANTHROPIC_API_KEY": "", "TURNGATE_MODEL_API_KEY": ""}) as system,
+    ):
+        yield system
