@@ -8,7 +8,7 @@ from turngate.embedded.system import System
 from turngate.embedded.trouble import Trouble
 
 if __name__ == "__main__":
-    system = System(Path(sys.argv[1]), int(sys.argv[2]), services=lambda place: [], seeded=())
+    system = System(Path(sys.argv[1]), int(sys.argv[2]), services=lambda place: [], seeded={})
     try:
         asyncio.run(system.run(lambda state: print("ready", flush=True)))
     except Trouble as trouble:

@@ -31,7 +31,7 @@ def setup(
     the passwords that the roles shall have: TURNGATE_OWNER_PASSWORD, _RUNNER_, _TOOLS_ and _GATEWAY_PASSWORD.
     """
     from turngate import setup as steps
-    from turngate.databases import DATABASE, KEEPS
+    from turngate.databases import DATABASE
     from turngate.embedded import environment
     from turngate.people import tenants_directory
 
@@ -54,10 +54,8 @@ def setup(
         base.setdefault("TURNGATE_ISSUERS", "[]")
         steps.seed(
             {
-                keep.service: base
-                | {"TURNGATE_POSTGRES_DSN": steps.in_database(superuser, DATABASE, keep.role, password(keep.role))}
-                for keep in KEEPS
-                if keep.service in steps.SEEDED
+                service: base | {"TURNGATE_POSTGRES_DSN": steps.in_database(superuser, DATABASE, role, password(role))}
+                for service, role in steps.SEEDED.items()
             }
         )
     print_plain("set up")

@@ -60,8 +60,9 @@ class Place:
         """None where a real model answers."""
         return None if self.model_key else f"http://127.0.0.1:{self.ports['standin']}"
 
-    def environment(self, service: str) -> dict[str, str]:
-        """All that the service may know: its own broker user, its own database role, and what it must reach."""
+    def environment(self, service: str, role: str | None = None) -> dict[str, str]:
+        """All that the service may know: its own broker user, its own database role (or the given one), and what it
+        must reach."""
         env = environment.base(self.environ) | {
             "TURNGATE_NATS_URL": self.nats.url,
             "TURNGATE_NATS_USER": service,
@@ -69,9 +70,9 @@ class Place:
             "TURNGATE_TENANTS_DIR": str(self.tenants),
             "TURNGATE_HEALTH_PORT": str(self.ports[f"{service}-health"]),
         }
-        for keep in KEEPS:
-            if keep.service == service:
-                env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, keep.role, self.passwords[keep.role])
+        role = role or next((keep.role for keep in KEEPS if keep.service == service), None)
+        if role:
+            env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, role, self.passwords[role])
         if service in ("gateway", "approvals"):
             env |= self._identity()
         if service == "gateway":

@@ -5,7 +5,7 @@ import contextlib
 import hashlib
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from turngate import databases, setup
@@ -33,7 +33,7 @@ class System:
         host: str = "127.0.0.1",
         say: Say = print,
         services: Callable[[Place], list[Child]] = services,
-        seeded: tuple[str, ...] = setup.SEEDED,
+        seeded: Mapping[str, str] = setup.SEEDED,
     ) -> None:
         self.data, self.port, self.host, self._say = data.absolute(), port, host, say
         self._services, self._seeded = services, seeded
@@ -101,7 +101,9 @@ class System:
         self._say("making the database")
         await asyncio.to_thread(setup.prepare_postgres, place.postgres.dsn(), place.passwords.__getitem__)
         self._say("writing the demo's rows")
-        await asyncio.to_thread(setup.seed, {name: place.environment(name) for name in self._seeded})
+        await asyncio.to_thread(
+            setup.seed, {name: place.environment(name, role) for name, role in self._seeded.items()}
+        )
         stamp.write_text(done)
 
     def _place(self) -> Place:
