@@ -119,13 +119,14 @@ def _objection(history: History, held: HeldTurn | None, asked: Decide, by: Perso
 
 def _too_late(held: HeldTurn, call: HeldCall, by: Person, now: datetime) -> No | None:
     if (over := call.over) is not None:
-        who = "You" if _same(over.fact.by, by) else over.fact.by.subject
         did = "approved" if over.fact.decision == "approve" else "declined"
-        return No(
-            409,
-            "Decided already",
-            f"{who} {did} this {_span(now - over.time)} before you. Your click changed nothing.",
+        ago = _span(now - over.time)
+        said = (
+            f"You {did} this {ago} ago"
+            if _same(over.fact.by, by)
+            else f"{over.fact.by.subject} {did} this {ago} before you"
         )
+        return No(409, "Decided already", f"{said}. Your click changed nothing.")
     if call.expired or now >= held.fact.expires_at:
         expired = held.fact.expires_at.strftime("%Y-%m-%d %H:%M:%S UTC")
         return No(410, "Expired", f"This could be decided until {expired}. It counts as declined: nothing was done.")

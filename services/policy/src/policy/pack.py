@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from contracts.facts import Currency, Digest, Needs, Pack
@@ -130,7 +130,8 @@ def _places(node: yaml.Node, path: Path) -> Iterator[tuple[Path, int]]:
             yield from _places(value, (*path, index))
 
 
-def _number(mark: yaml.Mark | None) -> int:
+def _number(mark: Any) -> int:
+    """The line of a place in the text, which the parser gives as one of two classes or not at all."""
     return mark.line + 1 if mark else 1
 
 

@@ -1,0 +1,360 @@
+"""Who may decide what, when; and what is owed when nobody does."""
+
+from datetime import timedelta
+
+import pytest
+from approvals import domain
+from approvals.domain import Known, No
+from contracts.events import Event
+from contracts.facts import (
+    CallDecided,
+    DecisionRefused,
+    HoldExpired,
+    Needs,
+    Person,
+    ReminderSent,
+    RunCancelled,
+    TurnForwarded,
+    Verdict,
+)
+from contracts.history import History
+from contracts.subjects import RunKey
+
+from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, person, request
+
+
+def status(outcome: object) -> int:
+    assert isinstance(outcome, Event | Known | No)
+    return outcome.status if isinstance(outcome, No) else 200
+
+
+def detail(outcome: object) -> str:
+    assert isinstance(outcome, No), outcome
+    return outcome.detail
+
+
+def forwarded(attempt: int = 1) -> TurnForwarded:
+    verdict = Verdict(call_id="a", verdict="run", digest=hold().digest, rule="x")
+    return TurnForwarded(turn=1, attempt=attempt, pack=PACK, verdicts=[verdict])
+
+
+# One person
+
+
+def test_a_decision_becomes_a_fact_that_says_who_what_and_why(run: Told) -> None:
+    held = run.hold(hold())
+
+    event = run.ask(SAM, hold(), "decline", note="The jacket was worn.")
+
+    assert isinstance(event, Event)
+    assert event.cause == held.id
+    assert event.fact == CallDecided(
+        turn=1, call_id="a", digest=hold().digest, decision="decline", by=SAM, note="The jacket was worn."
+    )
+
+
+def test_the_same_decision_again_is_the_fact_that_there_was(run: Told) -> None:
+    run.hold(hold())
+    first = run.ask(SAM, hold())
+    run.say(forwarded())
+    run.say(RunCancelled(by=ALEX))
+    run.wait(hours=30)
+
+    again = run.ask(SAM, hold())
+
+    assert again == Known(first)
+    assert len(run.history.all(CallDecided)) == 1
+
+
+def test_who_comes_second_is_told_who_was_first_and_that_nothing_changed(run: Told) -> None:
+    run.hold(hold())
+    run.ask(SAM, hold())
+    run.wait(seconds=3)
+
+    late = run.ask(SUE, hold(), "decline")
+
+    assert status(late) == 409
+    assert detail(late) == "sam approved this 3 s before you. Your click changed nothing."
+    assert len(run.history.all(CallDecided)) == 1
+
+
+def test_one_who_changes_their_mind_after_it_is_settled_changes_nothing(run: Told) -> None:
+    run.hold(hold())
+    run.ask(SAM, hold(), "decline")
+    run.wait(minutes=4)
+
+    assert detail(run.ask(SAM, hold())) == "You declined this 4 min ago. Your click changed nothing."
+
+
+@pytest.mark.parametrize(
+    ("by", "says"),
+    [
+        (person("alex", "lead"), "You started this run"),
+        (person("C-1004", "approver"), "your own ticket"),
+        (person("tom@example.org", "approver"), "your own ticket"),
+    ],
+)
+@pytest.mark.parametrize("decision", ["approve", "decline"])
+def test_who_asked_and_whose_ticket_it_is_may_not_decide(run: Told, by: Person, says: str, decision: str) -> None:
+    run.hold(hold())
+
+    no = run.ask(by, hold(), decision)
+
+    assert status(no) == 403
+    assert says in detail(no)
+    assert [fact.by for fact in run.history.all(DecisionRefused)] == [by]
+
+
+def test_the_requesters_namesake_of_another_issuer_is_another_person(run: Told) -> None:
+    run.hold(hold())
+
+    assert status(run.ask(person("alex", "approver", "https://other.example"), hold())) == 200
+
+
+def test_an_approver_may_not_release_what_needs_a_lead(run: Told) -> None:
+    run.hold(hold(needs=Needs(role="lead")))
+
+    assert status(run.ask(SAM, hold())) == 403
+    assert status(run.ask(SAM, hold(), "decline")) == 403
+    assert status(run.ask(LEE, hold())) == 200
+
+
+def test_an_unknown_run_is_not_found_and_nothing_is_recorded() -> None:
+    unknown = History(RunKey("acme", "TCK-9999-1"))
+
+    assert isinstance(domain.decide(unknown, request(hold()), SAM, START), No)
+
+
+@pytest.mark.parametrize("more", [{"call_id": "zzz"}, {"turn": 7}])
+def test_a_call_that_is_not_held_is_not_found(run: Told, more: dict[str, object]) -> None:
+    run.hold(hold())
+
+    assert status(run.ask(SAM, hold(), **more)) == 404
+
+
+def test_a_decision_for_another_effect_than_the_one_that_waits_is_refused(run: Told) -> None:
+    run.hold(hold())
+
+    no = run.ask(SAM, hold(state="cancelled"))
+
+    assert status(no) == 409
+    assert "has changed" in detail(no)
+
+
+def test_a_decision_for_the_effect_of_an_earlier_attempt_is_refused(run: Told) -> None:
+    run.hold(hold(state="old"))
+    run.ask(SAM, hold(state="old"))
+    run.say(forwarded())
+    run.hold(hold(state="new"), attempt=2)
+
+    assert status(run.ask(SUE, hold(state="old"))) == 409
+    assert status(run.ask(SAM, hold(state="new"))) == 200
+
+
+def test_the_moment_of_expiry_is_too_late(run: Told) -> None:
+    run.hold(hold())
+    run.wait(hours=24)
+
+    no = run.ask(SAM, hold())
+
+    assert status(no) == 410
+    assert "2026-11-03 09:00:00 UTC" in detail(no)
+
+
+def test_just_before_the_expiry_is_in_time(run: Told) -> None:
+    run.hold(hold())
+    run.now += timedelta(hours=24) - timedelta(microseconds=1)
+
+    assert status(run.ask(SAM, hold())) == 200
+
+
+def test_a_recorded_expiry_binds_whatever_the_clock_says(run: Told) -> None:
+    run.hold(hold())
+    run.say(HoldExpired(turn=1, call_ids=["a"]))
+
+    assert status(run.ask(SAM, hold())) == 410
+
+
+def test_a_run_that_has_ended_takes_no_decision(run: Told) -> None:
+    run.hold(hold())
+    run.say(RunCancelled(by=ALEX))
+
+    no = run.ask(SAM, hold())
+
+    assert status(no) == 409
+    assert "run-cancelled" in detail(no)
+
+
+def test_a_turn_that_policy_has_moved_past_takes_no_decision(run: Told) -> None:
+    run.hold(hold("a"), hold("b"))
+    run.say(forwarded())
+
+    assert status(run.ask(SAM, hold("b"))) == 409
+
+
+def test_two_holds_of_one_turn_are_decided_apart(run: Told) -> None:
+    run.hold(hold("a"), hold("b"))
+
+    assert status(run.ask(SAM, hold("a"))) == 200
+    assert status(run.ask(SAM, hold("b"), "decline")) == 200
+    assert [fact.call_id for fact in run.history.all(CallDecided)] == ["a", "b"]
+
+
+# Two people
+
+
+@pytest.mark.parametrize(("first", "second"), [(SAM, LEE), (LEE, SAM), (LEE, LIA)])
+def test_two_different_people_one_of_them_a_lead_fill_both_seats(run: Told, first: Person, second: Person) -> None:
+    run.hold(hold(needs=TWO))
+
+    assert status(run.ask(first, hold())) == 200
+    assert status(run.ask(second, hold())) == 200
+    assert detail(run.ask(SID, hold())).startswith(f"{second.subject} approved this")
+
+
+def test_the_same_person_does_not_fill_two_seats(run: Told) -> None:
+    run.hold(hold(needs=TWO))
+    first = run.ask(LEE, hold())
+
+    assert run.ask(LEE, hold()) == Known(first)
+    assert status(run.ask(person("lee", "approver"), hold())) == 200
+    assert len(run.history.all(CallDecided)) == 1
+
+
+def test_who_has_approved_cannot_decline_as_the_second_person(run: Told) -> None:
+    run.hold(hold(needs=TWO))
+    run.ask(LEE, hold())
+    run.wait(seconds=90)
+
+    assert (
+        detail(run.ask(LEE, hold(), "decline")) == "You approved this 1 min ago. Another person has to decide the rest."
+    )
+
+
+def test_the_last_seat_is_kept_for_a_lead(run: Told) -> None:
+    run.hold(hold(needs=TWO))
+    run.ask(SAM, hold())
+
+    no = run.ask(SUE, hold())
+
+    assert status(no) == 403
+    assert detail(no) == "One of the 2 has to be a lead, and only one seat is left."
+    assert status(run.ask(LEE, hold())) == 200
+
+
+def test_any_of_two_may_decline(run: Told) -> None:
+    run.hold(hold(needs=TWO))
+    run.ask(SAM, hold())
+
+    assert status(run.ask(SUE, hold(), "decline")) == 200
+    assert detail(run.ask(LEE, hold())).startswith("sue declined this")
+
+
+def test_an_approval_of_an_earlier_attempt_still_fills_a_seat(run: Told) -> None:
+    run.hold(hold(needs=ONE))
+    run.ask(SAM, hold())
+    run.say(forwarded())
+    run.hold(hold(needs=TWO), attempt=2)
+
+    assert status(run.ask(SUE, hold())) == 403, "the seat that is left is the lead's"
+    assert status(run.ask(LEE, hold())) == 200
+    assert status(run.ask(LIA, hold())) == 409
+
+
+# Refusals on record
+
+
+def test_refusals_are_recorded_five_a_minute_for_each_person(run: Told) -> None:
+    run.hold(hold())
+    run.ask(SAM, hold())
+    for _ in range(8):
+        assert status(run.ask(SUE, hold())) == 409
+    run.ask(SID, hold())
+    run.wait(seconds=61)
+    run.ask(SUE, hold())
+
+    recorded = [fact.by.subject for fact in run.history.all(DecisionRefused)]
+    assert recorded == ["sue"] * 5 + ["sid", "sue"]
+
+
+def test_each_recorded_refusal_has_an_id_of_its_own(run: Told) -> None:
+    run.hold(hold())
+    run.ask(SAM, hold())
+    for _ in range(3):
+        run.ask(SUE, hold())
+
+    assert len({event.id for event in run.history.events}) == len(run.history.events)
+
+
+# When nobody decides
+
+
+def test_nothing_is_owed_before_its_time(run: Told) -> None:
+    held = run.hold(hold())
+
+    assert run.look() is None
+    assert domain.next_look(run.history, run.now) == held.time + timedelta(hours=18)
+
+
+def test_a_reminder_is_owed_once_and_names_what_waits_and_for_whom(run: Told) -> None:
+    run.hold(hold("a"), hold("b", TWO), hold("c"))
+    run.ask(SAM, hold("a"))
+    run.wait(hours=18)
+
+    assert run.look() == ReminderSent(turn=1, call_ids=["b", "c"], role="lead")
+    assert run.look() is None
+    assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=6)
+
+
+def test_a_hold_ends_in_time_for_every_call_that_nobody_settled(run: Told) -> None:
+    run.hold(hold("a"), hold("b", TWO), hold("c"))
+    run.ask(SAM, hold("a"))
+    run.ask(SAM, hold("b", TWO))
+    run.wait(hours=24)
+
+    assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"])
+    assert run.look() is None
+
+
+def test_a_late_timer_brings_the_expiry_and_no_belated_reminder(run: Told) -> None:
+    run.hold(hold())
+    run.wait(days=3)
+
+    assert isinstance(run.look(), HoldExpired)
+
+
+@pytest.mark.parametrize("decision", ["approve", "decline"])
+def test_a_timer_that_was_outlived_finds_nothing(run: Told, decision: str) -> None:
+    run.hold(hold())
+    run.ask(SAM, hold(), decision)
+    run.wait(hours=24)
+
+    assert run.look() is None
+    assert domain.next_look(run.history, run.now) is None
+
+
+def test_a_timer_of_a_run_that_has_ended_finds_nothing(run: Told) -> None:
+    run.hold(hold())
+    run.say(RunCancelled(by=ALEX))
+    run.wait(hours=24)
+
+    assert run.look() is None
+
+
+def test_a_timer_of_an_earlier_attempt_does_not_end_the_new_hold(run: Told) -> None:
+    run.hold(hold(state="old"))
+    run.ask(SAM, hold(state="old"))
+    run.wait(hours=20)
+    run.say(forwarded())
+    run.hold(hold(state="new"), attempt=2)
+    run.wait(hours=4)
+
+    assert run.look() is None
+
+
+def test_a_decision_that_was_recorded_too_late_settles_nothing(run: Told) -> None:
+    run.hold(hold())
+    run.wait(hours=24)
+    run.say(CallDecided(turn=1, call_id="a", digest=hold().digest, decision="approve", by=SAM))
+
+    assert isinstance(run.look(), HoldExpired)

@@ -1,0 +1,103 @@
+"""A run with a held turn, told fact by fact, and people who decide."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from approvals import domain
+from approvals.domain import Known, No, Refused
+from approvals.requests import Decide
+from contracts.canonical import sha256
+from contracts.events import Draft, Event
+from contracts.facts import Customer, Fact, Hold, Limits, Needs, Pack, Person, RunStarted, Ticket, TurnHeld
+from contracts.history import History
+from contracts.memory import MemoryLog
+from contracts.subjects import RunKey
+
+KEY = RunKey("acme", "TCK-2004-1")
+START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+PACK = Pack(name="acme", version=1, digest=sha256("pack"))
+ONE = Needs()
+TWO = Needs(people=2, one_of_role="lead")
+
+
+def person(subject: str, role: str, issuer: str = "https://id.example") -> Person:
+    return Person(subject=subject, issuer=issuer, role=role)
+
+
+ALEX = person("alex", "operator")
+SAM, SUE, SID = (person(name, "approver") for name in ("sam", "sue", "sid"))
+LEE, LIA = person("lee", "lead"), person("lia", "lead")
+
+
+def hold(call_id: str = "a", needs: Needs = ONE, state: str = "delivered") -> Hold:
+    digest = sha256([call_id, state])
+    return Hold(call_id=call_id, digest=digest, rule="above-automatic-limit", reason="£180.00", needs=needs)
+
+
+class Told:
+    """A history that grows by what is said in it."""
+
+    def __init__(self, requested_by: Person = ALEX) -> None:
+        self.now = START
+        self.log = MemoryLog(clock=lambda: self.now)
+        self.say(started(requested_by))
+
+    @property
+    def history(self) -> History:
+        return self.log.history(KEY)
+
+    def say(self, fact: Fact, cause: Event | None = None) -> Event:
+        return self.log.say(self.history, Draft(fact, cause, key=str(len(self.log.accepted))))
+
+    def hold(self, *holds: Hold, turn: int = 1, attempt: int = 1, hours: int = 24) -> Event:
+        held = TurnHeld(
+            turn=turn,
+            attempt=attempt,
+            pack=PACK,
+            holds=list(holds),
+            expires_at=self.now + timedelta(hours=hours),
+            remind_at=self.now + timedelta(hours=hours * 3 / 4),
+        )
+        return self.say(held)
+
+    def wait(self, **span: int) -> None:
+        self.now += timedelta(**span)
+
+    def ask(self, by: Person, held: Hold, decision: str = "approve", **more: Any) -> Event | Known | No:
+        """What becomes of a decision: the new fact, the fact that there was, or why not. Refusals go on record."""
+        outcome = domain.decide(self.history, request(held, decision, **more), by, self.now)
+        if isinstance(outcome, Draft):
+            return self.log.say(self.history, outcome)
+        if isinstance(outcome, Refused):
+            self.log.say(self.history, outcome.draft)
+            return outcome.no
+        return outcome
+
+    def look(self) -> Fact | None:
+        """What a timer that fires now brings."""
+        draft = domain.owed(self.history, self.now)
+        return self.log.say(self.history, draft).fact if draft else None
+
+
+def request(held: Hold, decision: str = "approve", **more: Any) -> Decide:
+    """A request to decide this very hold."""
+    body = {"token": "t", "run": KEY.run, "turn": 1, "call_id": held.call_id, "digest": held.digest}
+    return Decide.model_validate(body | {"decision": decision} | more)
+
+
+def started(by: Person) -> RunStarted:
+    return RunStarted(
+        ticket=Ticket(
+            reference="TCK-2004",
+            customer=Customer(email="tom@example.org", id="C-1004"),
+            subject="Jacket",
+            body="I want to return it.",
+        ),
+        profile="support",
+        requested_by=by,
+        limits=Limits(max_steps=12, max_cost_micro_usd=1_000_000),
+        model="stand-in",
+        prompt_version="1",
+        policy_pack="acme",
+        toolset="shop",
+    )

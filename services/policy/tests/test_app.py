@@ -1,0 +1,133 @@
+"""Policy on a real nats-server."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from contracts.bus import Bus
+from contracts.facts import CallDecided, CallQuote, Person, TurnForwarded, TurnHeld, TurnQuoted
+from contracts.log import JetStreamLog
+from contracts.subjects import RunKey
+from policy import app, domain
+from policy.settings import Settings
+from pydantic import SecretStr
+from turngate.testing import NatsAccess
+
+from .quotes import read, refund
+from .told import ALEX, KEY, LEE, SAM, SUE, started
+from .world import World, world
+
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "tenants"
+
+
+@asynccontextmanager
+async def policy(server: NatsAccess) -> AsyncIterator[None]:
+    user, password = server.user("policy")
+    settings = Settings(nats_url=server.url, nats_user=user, nats_password=SecretStr(password), tenants_dir=DEPLOYED)
+    async with AsyncExitStack() as stack:
+        bus = await Bus.connect(settings, "policy")
+        stack.push_async_callback(bus.close)
+        log = JetStreamLog(bus.nc, domain.READS)
+        bus.on_error.append(log.on_error)
+        await app.start(bus, log, settings, stack)
+        yield
+
+
+@pytest.fixture
+async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
+    async with world(fresh_nats) as others:
+        yield others
+
+
+async def quoted(others: World, key: RunKey, *quotes: CallQuote, turn: int = 1) -> None:
+    await others.say(key, TurnQuoted(turn=turn, attempt=1, quotes=list(quotes)))
+
+
+def approval(by: Person, call_id: str, amount: int) -> CallDecided:
+    digest = refund(call_id, amount).digest
+    return CallDecided(turn=1, call_id=call_id, digest=digest, decision="approve", by=by)
+
+
+async def test_a_small_turn_goes_through_and_a_large_refund_waits_for_a_person(
+    fresh_nats: NatsAccess, others: World
+) -> None:
+    await others.say(KEY, started(ALEX))
+    async with policy(fresh_nats):
+        await quoted(others, KEY, read("a"))
+        forward = await others.hear(KEY, "policy.turn-forwarded")
+
+        await quoted(others, KEY, read("b"), refund("c", 18000), turn=2)
+        held = await others.hear(KEY, "policy.turn-held")
+
+    assert isinstance(forward.fact, TurnForwarded)
+    assert isinstance(held.fact, TurnHeld)
+    assert (held.fact.turn, [hold.call_id for hold in held.fact.holds], held.fact.will_run) == (2, ["c"], ["b"])
+
+
+async def test_decisions_that_come_at_once_release_the_turn_once(fresh_nats: NatsAccess, others: World) -> None:
+    await others.say(KEY, started(ALEX))
+    async with policy(fresh_nats), policy(fresh_nats):
+        await quoted(others, KEY, refund("a", 18000), refund("b", 60000, today=78000))
+        await others.hear(KEY, "policy.turn-held")
+        await asyncio.gather(
+            *(others.say(KEY, approval(by, "a", 18000)) for by in (SAM, LEE)),
+            *(others.say(KEY, approval(by, "b", 60000)) for by in (SUE, LEE)),
+        )
+        await others.hear(KEY, "policy.turn-forwarded")
+        later = RunKey("acme", "TCK-2005-1")
+        await others.say(later, started(ALEX))
+        await quoted(others, later, read())
+        await others.hear(later, "policy.turn-forwarded")
+
+    assert len((await others.history(KEY)).all(TurnForwarded)) == 1
+
+
+async def test_a_hold_survives_a_restart_of_policy(fresh_nats: NatsAccess, others: World) -> None:
+    await others.say(KEY, started(ALEX))
+    async with policy(fresh_nats):
+        await quoted(others, KEY, refund("a", 18000))
+        await others.hear(KEY, "policy.turn-held")
+    await others.say(KEY, approval(SAM, "a", 18000))
+
+    async with policy(fresh_nats):
+        forward = await others.hear(KEY, "policy.turn-forwarded")
+
+    assert isinstance(forward.fact, TurnForwarded)
+    assert forward.fact.verdicts[0].reason == "Released by sam."
+
+
+async def test_a_tenant_without_a_pack_waits_and_holds_nobody_else_up(fresh_nats: NatsAccess, others: World) -> None:
+    nobodys = RunKey("nobody", "TCK-1-1")
+    async with policy(fresh_nats):
+        for key in (nobodys, KEY):
+            await others.say(key, started(ALEX))
+            await quoted(others, key, read())
+        await others.hear(KEY, "policy.turn-forwarded")
+
+    assert (await others.history(nobodys)).all(TurnForwarded) == []
+
+
+async def test_it_runs_as_a_process_and_ends_when_told_to(fresh_nats: NatsAccess, others: World) -> None:
+    user, password = fresh_nats.user("policy")
+    told = {
+        "TURNGATE_NATS_URL": fresh_nats.url,
+        "TURNGATE_NATS_USER": user,
+        "TURNGATE_NATS_PASSWORD": password,
+        "TURNGATE_TENANTS_DIR": str(DEPLOYED),
+    }
+    await others.say(KEY, started(ALEX))
+    await quoted(others, KEY, read())
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "policy", env={"PATH": os.environ["PATH"], **told}, stderr=asyncio.subprocess.PIPE
+    )
+    await others.hear(KEY, "policy.turn-forwarded")
+    process.send_signal(signal.SIGTERM)
+    _, errors = await asyncio.wait_for(process.communicate(), 20)
+
+    assert process.returncode == 0, errors.decode()
