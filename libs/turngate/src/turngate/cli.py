@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from turngate.commands import decisions, lifecycle, log, operations, runs
+from turngate.commands import decisions, demo, evaluation, lifecycle, log, operations, runs
 from turngate.embedded.trouble import Trouble
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (lifecycle, runs, decisions, log, operations):
+for group in (lifecycle, runs, decisions, log, demo, operations, evaluation):
     group.register(app)
 
 
