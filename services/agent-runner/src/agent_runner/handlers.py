@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import structlog
 from contracts.bus import Bus
+from contracts.errors import Outage
 from contracts.events import Draft, Event
 from contracts.facts import Fact, Json, ReplyGiven, RunStarted
 from contracts.handler import respond
@@ -26,6 +27,8 @@ from agent_runner.profiles import Profiles, Unknown
 from agent_runner.request import Request
 
 logger = structlog.get_logger()
+
+RECORDED_EVERY = 0.5  # seconds between tries, while the ledger's database is away
 
 
 class Agent:
@@ -107,16 +110,20 @@ class Agent:
     async def _request(self, run: Run, due: Event, price: Price) -> Request | None:
         profile = self._profiles.profile(run.started.profile)
         prompt = self._profiles.prompt(run.started.prompt_version)
-        tools = await self._catalogue.tools(due.key.tenant, run.started.toolset)
         try:
+            tools = await self._catalogue.tools(due.key.tenant, run.started.toolset)
             return request.build(run, prompt, tools, self._model_of(run), price, profile.max_tokens)
+        except (Outage, NoToolset):
+            raise
         except Exception as error:
             logger.exception("request could not be built", reference=_reference(due))
             raise Unusable(
-                "The next question to the model could not be put together, and the run was stopped."
+                "The next question to the model could not be put together, and the run was stopped. A person must go "
+                "on with the ticket; the agent-runner's log file has the cause."
             ) from error
 
     async def _answer(self, asked: Request, run: Run, due: Event, price: Price) -> Answer:
+        stop("agent-runner.before-ledger")
         recorded = await self._ledger.reserve(due, asked)
         if recorded is not None:
             REUSED.inc()
@@ -135,7 +142,18 @@ class Agent:
             raise
         stop("agent-runner.after-answer")
         await self._bus.live(due.key, {"step": step, "done": True})
-        return await self._ledger.record(due, answer)
+        kept = await self._record(due, answer)
+        stop("agent-runner.after-ledger")
+        return kept
+
+    async def _record(self, due: Event, answer: Answer) -> Answer:
+        """The answer is paid for: it is held in hand until the ledger takes it."""
+        while True:
+            try:
+                return await self._ledger.record(due, answer)
+            except Outage as error:
+                logger.warning("outage", error=repr(error), holding="an answer of the model's")
+                await asyncio.sleep(RECORDED_EVERY)
 
     def _model_of(self, run: Run) -> str:
         return self._model_instead or run.started.model

@@ -17,16 +17,16 @@ from agent_runner.request import Request
 
 Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
-LEASE = 6.0  # seconds that a reservation outlives its holder
-RENEWED_EVERY = 2.0
+LEASE = 5.0  # seconds that a reservation outlives its holder; as long as the bus waits before it asks another
 LOOKED_AT_EVERY = 0.25
 
 
 class Ledger:
     """One line a model call, by the event that led to it. `holder` names this process among all that ask."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, lease: float = LEASE) -> None:
         self._pool = pool
+        self._lease = lease
         self._holder = uuid.uuid4()
 
     async def reserve(self, cause: Event, request: Request) -> Answer | None:
@@ -42,7 +42,7 @@ class Ledger:
                 request.model,
                 self._holder,
                 request.at_most_micro_usd,
-                LEASE,
+                self._lease,
             )
             if mine:
                 return None
@@ -60,7 +60,7 @@ class Ledger:
 
     async def release(self, cause: Event) -> None:
         """Gives a reservation back: the call was not made, or nothing came of it."""
-        await self._call("select ledger.hold(%s, %s, %s, %s, null)", *self._line(cause), self._holder)
+        await self._hold(cause, None)
 
     @asynccontextmanager
     async def holding(self, cause: Event) -> AsyncIterator[None]:
@@ -68,15 +68,18 @@ class Ledger:
 
         async def renew() -> None:
             while True:
-                await asyncio.sleep(RENEWED_EVERY)
+                await asyncio.sleep(self._lease / 3)
                 with suppress(Outage):
-                    await self._call("select ledger.hold(%s, %s, %s, %s, %s)", *self._line(cause), self._holder, LEASE)
+                    await self._hold(cause, self._lease)
 
         task = asyncio.create_task(renew())
         try:
             yield
         finally:
             task.cancel()
+
+    async def _hold(self, cause: Event, lease: float | None) -> None:
+        await self._call("select ledger.hold(%s, %s, %s, %s, %s)", *self._line(cause), self._holder, lease)
 
     @staticmethod
     def _line(cause: Event) -> tuple[str, str, str]:

@@ -1,0 +1,128 @@
+"""The ledger: one answer a call, whoever asks and whoever dies meanwhile."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from agent_runner.answer import Answer
+from agent_runner.ledger import Ledger, Pool
+from agent_runner.request import Request
+from contracts.errors import Outage
+from contracts.events import Event
+from contracts.subjects import RunKey
+from psycopg_pool import AsyncConnectionPool
+from turngate.testing import Database
+
+from .test_model import request
+from .told import Told, answer, call, text
+
+
+@pytest.fixture
+async def pool(postgres: Database) -> AsyncIterator[Pool]:
+    async with AsyncConnectionPool(postgres.runner, kwargs={"autocommit": True}, min_size=1, open=False) as pool:
+        yield pool
+
+
+@pytest.fixture
+def cause() -> Event:
+    """An event of a run of the test's own."""
+    return replace(Told().last, id=str(uuid.uuid4()), key=RunKey("acme", f"TCK-{uuid.uuid4().hex[:8]}-1"))
+
+
+@pytest.fixture
+def asked() -> Request:
+    return request()
+
+
+async def test_a_recorded_answer_is_given_to_whoever_asks_next(pool: Pool, cause: Event, asked: Request) -> None:
+    said = answer(text("half \U0001f600 \x00"), call("a", amount=1.5))
+    assert await Ledger(pool).reserve(cause, asked) is None
+    assert await Ledger(pool).record(cause, said) == said
+    assert await Ledger(pool).reserve(cause, asked) == said
+
+
+async def test_the_first_recorded_answer_holds_and_both_are_paid(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    ledger = Ledger(pool)
+    await ledger.reserve(cause, asked)
+    first = await ledger.record(cause, answer(text("first"), cost=3))
+    assert await ledger.record(cause, answer(text("second"), cost=4)) == first
+    assert line(postgres, cause)["spent_micro_usd"] == 7
+
+
+async def test_two_who_ask_at_once_get_one_answer(pool: Pool, cause: Event, asked: Request) -> None:
+    one, two = Ledger(pool), Ledger(pool)
+    outcomes = await asyncio.gather(_reserves(one, cause, asked), _reserves(two, cause, asked))
+    assert [found.text for found in outcomes] == ["once", "once"]
+
+
+async def _reserves(ledger: Ledger, cause: Event, asked: Request) -> Answer:
+    found = await ledger.reserve(cause, asked)
+    return found or await ledger.record(cause, answer(text("once")))
+
+
+async def test_a_call_whose_holder_has_died_is_taken_over_and_its_money_stays_uncertain(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    await Ledger(pool, lease=0.1).reserve(cause, asked)
+    assert await Ledger(pool).reserve(cause, asked) is None
+    assert line(postgres, cause)["uncertain_micro_usd"] == asked.at_most_micro_usd
+
+
+async def test_a_call_that_takes_long_stays_its_holders(pool: Pool, cause: Event, asked: Request) -> None:
+    holder = Ledger(pool, lease=0.3)
+    await holder.reserve(cause, asked)
+    waiting = asyncio.create_task(Ledger(pool).reserve(cause, asked))
+    async with holder.holding(cause):
+        done, _ = await asyncio.wait({waiting}, timeout=1)  # three leases long
+        assert not done
+    await holder.record(cause, answer(text("at last")))
+    found = await waiting
+    assert found is not None
+    assert found.text == "at last"
+
+
+async def test_a_reservation_that_was_given_back_is_free_and_nothing_is_uncertain(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    ledger = Ledger(pool)
+    await ledger.reserve(cause, asked)
+    await ledger.release(cause)
+    assert await Ledger(pool).reserve(cause, asked) is None
+    assert line(postgres, cause)["uncertain_micro_usd"] == 0
+
+
+async def test_a_tenant_sees_its_own_lines_only(pool: Pool, cause: Event, asked: Request, postgres: Database) -> None:
+    await Ledger(pool).reserve(cause, asked)
+    with psycopg.connect(postgres.runner) as connection:
+        assert connection.execute("select count(*) from ledger.calls").fetchone() == (0,)
+        connection.execute("select set_config('turngate.tenant', 'globex', true)")
+        assert connection.execute("select count(*) from ledger.calls").fetchone() == (0,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(
+                "insert into ledger.calls (tenant, run, cause, request_digest, model, reserved_micro_usd)"
+                " values ('acme', 'x', gen_random_uuid(), '', '', 0)"
+            )
+
+
+async def test_the_runners_role_may_not_erase_a_line(postgres: Database) -> None:
+    with psycopg.connect(postgres.runner) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("delete from ledger.calls")
+
+
+async def test_a_database_that_is_away_is_an_outage(cause: Event, asked: Request) -> None:
+    dsn = "postgresql://nobody@127.0.0.1:1/none"
+    async with AsyncConnectionPool(dsn, open=False, min_size=0, max_size=1, timeout=0.2) as pool:
+        with pytest.raises(Outage):
+            await Ledger(pool).reserve(cause, asked)
+
+
+def line(database: Database, cause: Event) -> dict[str, int]:
+    with psycopg.connect(database.runner, row_factory=psycopg.rows.dict_row) as connection:
+        connection.execute("select set_config('turngate.tenant', %s, true)", [cause.key.tenant])
+        [found] = connection.execute("select * from ledger.calls where cause = %s", [cause.id]).fetchall()
+    return found
