@@ -66,6 +66,16 @@ def test_the_same_decision_again_is_the_fact_that_there_was(run: Told) -> None:
     assert len(run.history.all(CallDecided)) == 1
 
 
+def test_an_approval_of_changed_arguments_is_another_decision(run: Told) -> None:
+    run.hold(hold())
+    edited = CallDecided(
+        turn=1, call_id="a", digest=hold().digest, decision="approve", by=SAM, edited={"amount_pence": 100}
+    )
+    run.say(edited)
+
+    assert isinstance(run.ask(SAM, hold()), Event)
+
+
 def test_who_comes_second_is_told_who_was_first_and_that_nothing_changed(run: Told) -> None:
     run.hold(hold())
     run.ask(SAM, hold())
