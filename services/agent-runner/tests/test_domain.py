@@ -140,6 +140,23 @@ def test_an_event_that_was_answered_is_owed_nothing_when_heard_again() -> None:
     assert told.owes(executed) is None
 
 
+def test_a_reply_cites_the_articles_that_it_names_and_no_others() -> None:
+    told = Told()
+    told.answers(call("a", "search_help_centre", question="returns?"))
+    sources = [
+        {"article": article, "title": title, "section": section}
+        for article, title, section in (
+            ("returns", "Returning an order", "How long"),
+            ("delivery", "Delivery times", "Abroad"),
+            ("returns", "Returning an order", "Refunds"),
+        )
+    ]
+    told.executes(a=CallResult(call_id="a", content="…", data={"citations": sources}))
+    reply = told.answers(text('You have 30 days, see "returning an order".'))
+    assert isinstance(reply, ReplyGiven)
+    assert reply.citations == ["returns#How long"]
+
+
 # Limits
 
 

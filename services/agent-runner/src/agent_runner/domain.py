@@ -48,6 +48,7 @@ class Run:
     waiting: the customer's messages that the model has not seen, by ordinal.
     reply: the event of the last reply, by id.
     half: text of a reply that is being continued.
+    sources: help articles that the tools showed, `article#section` by title.
     escalation: the hand-over to a person, once the turn that asked for it has run.
     """
 
@@ -63,6 +64,7 @@ class Run:
     half: str = ""
     waiting: list[tuple[int, str]] = field(default_factory=list)
     call_ids: set[str] = field(default_factory=set)
+    sources: dict[str, str] = field(default_factory=dict)
     escalation: str | None = None
     ended: bool = False
 
@@ -115,6 +117,7 @@ def _take(run: Run, event: Event, fact: Fact) -> None:
             run.entries.append(Results(run.open_turn.calls, results))
             if isinstance(fact, TurnExecuted):
                 run.escalation = _escalation(run.open_turn, fact) or run.escalation
+                run.sources |= _sources(fact)
             run.open_turn, run.due = None, event
         case AnswerUnfinished():
             _answered(run, fact)
@@ -159,6 +162,18 @@ def _escalation(proposed: TurnProposed, executed: TurnExecuted) -> str | None:
     return None
 
 
+def _sources(executed: TurnExecuted) -> dict[str, str]:
+    shown = [source for result in executed.results for source in result.data.get("citations", ())]
+    # The best passage of an article comes first, and is the one that is cited.
+    return {source["title"]: f"{source['article']}#{source['section']}" for source in reversed(shown)}
+
+
+def _cited(text: str, sources: dict[str, str]) -> list[str]:
+    """The articles that a reply names."""
+    words = text.casefold()
+    return [source for title, source in sources.items() if title.casefold() in words]
+
+
 def next_step(events: Iterable[Event], event: Event) -> Ask | RunEnded | None:
     """What the agent owes the run because of `event`; None if that was dealt with, or somebody else is next."""
     run = fold(events)
@@ -200,7 +215,8 @@ def said(run: Run, answer: Answer) -> Fact:
         )
     if not calls and answer.content and answer.stop_reason in ("end_turn", "stop_sequence", "tool_use"):
         text = (run.half + answer.text)[:LONGEST_TEXT]
-        return ReplyGiven(content=answer.content, text=text, stop_reason=answer.stop_reason, **paid)
+        cited = _cited(text, run.sources)
+        return ReplyGiven(content=answer.content, text=text, stop_reason=answer.stop_reason, citations=cited, **paid)
     content, reason = ([], UNUSABLE_CALLS) if calls else (answer.content, answer.stop_reason)
     hopeless = run.unfinished + 1 >= MOST_UNFINISHED or reason == "model_context_window_exceeded"
     after = "end" if hopeless else "continue" if content else "retry"

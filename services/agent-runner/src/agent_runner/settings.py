@@ -15,7 +15,7 @@ class Settings(DatabaseSettings):
     chat_idle_s: after so long without a word from the customer a chat is over.
     """
 
-    model_config = SettingsConfigDict(populate_by_name=True)
+    model_config = SettingsConfigDict(populate_by_name=True, env_ignore_empty=True)
 
     model_api_key: SecretStr | None = Field(
         None, validation_alias=AliasChoices("TURNGATE_MODEL_API_KEY", "ANTHROPIC_API_KEY")
