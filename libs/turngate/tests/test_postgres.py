@@ -9,8 +9,9 @@ import psycopg
 import pytest
 from turngate.embedded import account, binaries, postgres
 from turngate.embedded.child import start, stop
-from turngate.embedded.ports import free_port
+from turngate.embedded.ports import free_port, is_free
 from turngate.embedded.postgres import Postgres
+from turngate.embedded.trouble import Trouble
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
 
@@ -34,6 +35,14 @@ def test_it_asks_for_the_password_over_tcp(data_dir: Path) -> None:
             psycopg.connect(server.dsn(password="wrong"))
     finally:
         stop(child, process)
+
+
+def test_a_lost_password_is_said_at_once_and_leaves_no_server_behind(data_dir: Path) -> None:
+    port = free_port()
+    assert answers(Postgres(data_dir, port, "right", durable=False))
+    with pytest.raises(Trouble, match="has another password"):
+        start(Postgres(data_dir, port, "wrong", durable=False).child())
+    assert is_free(port)
 
 
 def test_a_cluster_left_half_made_is_made_anew(data_dir: Path) -> None:

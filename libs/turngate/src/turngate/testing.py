@@ -11,12 +11,14 @@ from pathlib import Path
 
 import psycopg
 
-from turngate import databases, migrations
+from turngate import containers, databases, migrations
+from turngate.embedded import binaries
 from turngate.embedded.child import start, stop
 from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
 from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import free_port
 from turngate.embedded.postgres import Postgres
+from turngate.embedded.trouble import Trouble
 from turngate.setup import in_database, in_thread, prepare_nats
 
 TEMPLATE = "turngate_template"
@@ -106,10 +108,11 @@ def directory() -> Iterator[Path]:
 def nats_server(directory: Path) -> Iterator[NatsAccess]:
     """NATS_URL where set (its streams are removed and made anew), else the embedded server, else a container."""
     if url := os.environ.get("NATS_URL"):
-        access: NatsAccess = OneUser(url, {}, os.environ.get("NATS_USER", ""), os.environ.get("NATS_PASSWORD", ""))
-        in_thread(_remove_streams(access))
-        _create_streams(access)
-        yield access
+        yield _emptied(OneUser(url, {}, os.environ.get("NATS_USER", ""), os.environ.get("NATS_PASSWORD", "")))
+        return
+    if _only_containers():
+        with containers.nats() as url:
+            yield _emptied(OneUser(url, {}))
         return
     passwords = Passwords(directory / "nats-passwords.json")
     server = Nats(directory, passwords, durable=False)
@@ -128,19 +131,39 @@ def postgres_cluster(directory: Path) -> Iterator[Cluster]:
     """POSTGRES_URL where set (a superuser's), else the embedded server, else a container."""
     passwords = Passwords(directory / "postgres-passwords.json")
     if url := os.environ.get("POSTGRES_URL"):
-        cluster = Cluster(url, passwords)
-        cluster.make_template()
-        yield cluster
+        yield _with_template(Cluster(url, passwords))
+        return
+    if _only_containers():
+        with containers.postgres() as url:
+            yield _with_template(Cluster(url, passwords))
         return
     server = Postgres(directory, free_port(), passwords["superuser"], durable=False)
     child = server.child()
     process = start(child)
     try:
-        cluster = Cluster(server.dsn(), passwords)
-        cluster.make_template()
-        yield cluster
+        yield _with_template(Cluster(server.dsn(), passwords))
     finally:
         stop(child, process)
+
+
+def _only_containers() -> bool:
+    """Whether the embedded servers are not there, and containers may be."""
+    try:
+        binaries.postgres_directory(), binaries.nats_server()
+    except Trouble:
+        return containers.available()
+    return False
+
+
+def _with_template(cluster: Cluster) -> Cluster:
+    cluster.make_template()
+    return cluster
+
+
+def _emptied(access: NatsAccess) -> NatsAccess:
+    in_thread(_remove_streams(access))
+    _create_streams(access)
+    return access
 
 
 def _create_streams(access: NatsAccess) -> None:

@@ -49,7 +49,7 @@ def _detach(data: Path, port: int, host: str) -> None:
             f"A system already runs on {data} (pid {pid}). Nothing was started. `turngate down --data {data}` stops it."
         )
     log = data / "logs" / "system.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     begin = log.stat().st_size if log.exists() else 0
     command = [sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", str(port), "--host", host]
     with log.open("ab") as output:

@@ -21,8 +21,8 @@ def nothing() -> None:
 
 @dataclass(frozen=True)
 class Child:
-    """`prepare` runs before every start. `ready` answers within a second or two and never raises; it is asked again
-    until it says yes. `env` is all of the environment that it gets."""
+    """`prepare` runs before every start. `ready` answers within a second or two, and is asked again until it says yes;
+    it raises Trouble where it never will. `env` is all of the environment that it gets."""
 
     name: str
     argv: tuple[str, ...]
@@ -57,13 +57,16 @@ def start(child: Child, within: float = READY_WITHIN) -> subprocess.Popen[bytes]
     child.prepare()
     process = child.spawn()
     deadline = time.monotonic() + within
-    while not child.ready():
-        if process.poll() is not None:
-            raise Trouble(f"{child.name} ended at once with code {process.returncode}:\n{child.last_words()}")
-        if time.monotonic() > deadline:
-            stop(child, process)
-            raise Trouble(f"{child.name} was not ready after {within:.0f} s:\n{child.last_words()}")
-        time.sleep(0.005)
+    try:
+        while not child.ready():
+            if process.poll() is not None:
+                raise Trouble(f"{child.name} ended at once with code {process.returncode}:\n{child.last_words()}")
+            if time.monotonic() > deadline:
+                raise Trouble(f"{child.name} was not ready after {within:.0f} s:\n{child.last_words()}")
+            time.sleep(0.005)
+    except BaseException:
+        stop(child, process)
+        raise
     return process
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 
@@ -43,7 +44,7 @@ class Postgres:
         self.cluster = self.home / "cluster"
 
     def dsn(self, database: str = "postgres", user: str = SUPERUSER, password: str | None = None) -> str:
-        return f"postgresql://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{user}:{quote(password or self.password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def prepare(self) -> None:
         """Makes the cluster where there is none, and clears what a killed server left behind."""
@@ -67,9 +68,17 @@ class Postgres:
         )
 
     def answers(self) -> bool:
-        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.dsn(), connect_timeout=2):
-            return True
-        return False
+        """Raises Trouble where the cluster answers and does not know our password: waiting would not help."""
+        try:
+            psycopg.connect(self.dsn(), connect_timeout=2).close()
+        except psycopg.OperationalError as error:
+            if "authentication failed" in str(error):
+                raise Trouble(
+                    f"The PostgreSQL cluster in {self.cluster} has another password than {self.data} says. Nothing was "
+                    f"changed. Put back the passwords.json that belongs to it, or start anew with another --data."
+                ) from None
+            return False
+        return True
 
     def _make_cluster(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
