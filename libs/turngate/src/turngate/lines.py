@@ -54,8 +54,8 @@ def _needs(needs: f.Needs) -> str:
 
 
 def _held(held: f.TurnHeld) -> str:
-    holds = "; ".join(f"{hold.call_id}: {hold.reason} Needs {_needs(hold.needs)}" for hold in held.holds)
-    return f"nothing runs until a person has decided. {holds}"
+    holds = "; ".join(f"{hold.reason} Needs {_needs(hold.needs)}" for hold in held.holds)
+    return f"nothing runs before a person decides. {holds}."
 
 
 def _forwarded(forwarded: f.TurnForwarded) -> str:
