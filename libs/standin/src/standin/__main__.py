@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import socket
 
 import uvicorn
 
@@ -11,7 +12,9 @@ from standin.app import app
 def main() -> None:
     parser = argparse.ArgumentParser(prog="standin", description="A stand-in for the Messages API.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=int(os.environ.get("TURNGATE_STANDIN_PORT", "8190")))
+    parser.add_argument(
+        "--port", type=int, default=int(os.environ.get("TURNGATE_STANDIN_PORT", "8190")), help="0 takes a free one"
+    )
     parser.add_argument(
         "--pace-ms",
         type=float,
@@ -19,7 +22,10 @@ def main() -> None:
         help="the pause before each piece of text, so that a person can watch it being written",
     )
     given = parser.parse_args()
-    uvicorn.run(app(pace_ms=given.pace_ms), host=given.host, port=given.port, access_log=False, log_level="warning")
+    listening = socket.create_server((given.host, given.port), backlog=512)
+    print(f"The stand-in for the Messages API listens on http://{given.host}:{listening.getsockname()[1]}", flush=True)
+    config = uvicorn.Config(app(pace_ms=given.pace_ms), access_log=False, log_level="warning")
+    uvicorn.Server(config).run([listening])
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Messages:
     def _unscripted(self, request: requests.Request) -> Line:
         turns = bench.turns(request)
         if turns is not None:
-            return Line(bench.answer(request, turns), pace_ms=0)
+            return Line(bench.answer(request, turns), pace_ms=0, in_pieces=False)
         return Line(agent.answer(request.messages, request.tools))
 
     async def _act(self, line: Line, request: requests.Request, seed: bytes, reply: Reply) -> None:
@@ -76,7 +76,7 @@ class Messages:
                 return
             await reply.whole(text, 200, JSON)
             return
-        events = list(streamed(answer, request, seed))
+        events = list(streamed(answer, request, seed, in_pieces=line.in_pieces))
         if line.fault and (line.fault.cut or line.fault.error):
             events = broken_off(events)
             if line.fault.error:

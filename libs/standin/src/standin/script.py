@@ -26,13 +26,17 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One answer of a script. It waits for `gate` to be opened, then `delay_ms`, and `pace_ms` before each delta."""
+    """One answer of a script. It waits for `gate` to be opened, then `delay_ms`, and `pace_ms` before each delta.
+
+    in_pieces: a stream brings it a few words at a time, as a model does.
+    """
 
     answer: Answer
     fault: Fault | None = None
     gate: str | None = None
     delay_ms: float = 0
     pace_ms: float | None = None
+    in_pieces: bool = True
 
 
 @dataclass(frozen=True, slots=True)

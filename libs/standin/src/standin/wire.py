@@ -42,8 +42,8 @@ def whole(answer: Answer, request: Request, seed: bytes) -> bytes:
     return text.encode()
 
 
-def streamed(answer: Answer, request: Request, seed: bytes) -> Iterator[Event]:
-    """The message as the API streams it."""
+def streamed(answer: Answer, request: Request, seed: bytes, *, in_pieces: bool = True) -> Iterator[Event]:
+    """The message as the API streams it; without `in_pieces`, one delta a block."""
     message = _envelope(answer, request, seed)
     final = message["usage"]
     message["usage"] = {**final, "output_tokens": 1}
@@ -55,14 +55,16 @@ def streamed(answer: Answer, request: Request, seed: bytes) -> Iterator[Event]:
         match block["type"]:
             case "thinking":
                 start = {"type": "thinking", "thinking": "", "signature": ""}
-                deltas = [{"type": "thinking_delta", "thinking": part} for part in _words(block["thinking"])]
+                deltas = [{"type": "thinking_delta", "thinking": part} for part in _words(block["thinking"], in_pieces)]
                 deltas.append({"type": "signature_delta", "signature": block["signature"]})
             case "text":
                 start = {"type": "text", "text": ""}
-                deltas = [{"type": "text_delta", "text": part} for part in _words(block["text"])]
+                deltas = [{"type": "text_delta", "text": part} for part in _words(block["text"], in_pieces)]
             case _:
                 start = block | {"input": {}}
-                deltas = [{"type": "input_json_delta", "partial_json": part} for part in _parts(next(arguments))]
+                deltas = [
+                    {"type": "input_json_delta", "partial_json": part} for part in _parts(next(arguments), in_pieces)
+                ]
         yield _event("content_block_start", index=index, content_block=start)
         for delta in deltas:
             yield _event("content_block_delta", pace=True, index=index, delta=delta)
@@ -105,14 +107,16 @@ def _event(kind: str, *, pace: bool = False, **data: Any) -> Event:
     return Event(kind, {"type": kind, **data}, pace)
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, in_pieces: bool) -> list[str]:
     """The text in runs of a few words."""
+    if not in_pieces:
+        return [text]
     words = text.split(" ")
     runs = [" ".join(words[at : at + 4]) for at in range(0, len(words), 4)]
     return [run if at == 0 else " " + run for at, run in enumerate(runs)]
 
 
-def _parts(text: str) -> list[str]:
+def _parts(text: str, in_pieces: bool) -> list[str]:
     """JSON text in a handful of pieces, cut anywhere, after the empty one that the API begins with."""
-    size = max(1, -(-len(text) // PIECES))
+    size = max(1, -(-len(text) // (PIECES if in_pieces else 1)))
     return ["", *(text[at : at + size] for at in range(0, len(text), size))]
