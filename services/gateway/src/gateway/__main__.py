@@ -1,4 +1,4 @@
-"""`python -m gateway` serves, `… seed` opens the demo's tickets, `… rebuild-views` makes the views anew from the log."""
+"""`python -m gateway` serves, `… seed` opens the demo's tickets, `… rebuild-views` makes the views anew."""
 
 import asyncio
 import sys

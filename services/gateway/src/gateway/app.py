@@ -1,8 +1,9 @@
 """Where the gateway's parts meet."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import structlog
@@ -47,10 +48,9 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     )
     await bus.hear_live(feed.hear_live)
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))
-    server = Server(uvicorn.Config(application(gateway), settings.http_host, settings.http_port, **HTTP))
-    for work in (feed.run(), projection.run(), server.serve()):
+    for work in (feed.run(), projection.run()):
         stack.push_async_callback(_ended, asyncio.create_task(work))
-    await server.listens(settings)
+    await stack.enter_async_context(listening(application(gateway), settings.http_host, settings.http_port))
 
 
 async def hear_dead(runs: Runs, letter: Json) -> None:
@@ -78,11 +78,24 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    async def listens(self, settings: Settings) -> None:
-        while not self.started:
-            if self.should_exit:
-                raise SystemExit(f"Port {settings.http_port} of {settings.http_host} cannot be opened. Is it taken?")
-            await asyncio.sleep(0.01)
+
+@asynccontextmanager
+async def listening(application: Any, host: str, port: int) -> AsyncIterator[None]:
+    """Answers HTTP on the port until it is left; streams that are open then are cut after a second."""
+    try:
+        listener = socket.create_server((host, port), backlog=2048)
+    except OSError as error:
+        raise SystemExit(
+            f"Port {port} of {host} cannot be opened ({error.strerror}). Is something else using it?"
+        ) from error
+    server = Server(uvicorn.Config(application, **HTTP))
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield  # the socket listens already: who comes before the server has started is answered then
+    finally:
+        server.should_exit = True
+        await task
+        listener.close()
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

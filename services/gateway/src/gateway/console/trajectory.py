@@ -79,6 +79,10 @@ class TurnBox:
     strips: tuple[Strip, ...] = ()
     reads_only: bool = False
 
+    @property
+    def running(self) -> bool:
+        return any(line.result is None for line in self.lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -175,7 +179,7 @@ class Trajectory:
             line = lines.get(result.call_id)
             declined = "decline" in self._decisions.get(result.call_id, ())
             if line and line.quote and line.quote.kind == "write" and not line.quote.will_fail and not declined:
-                changed.append(_done(event, line, result, self._since(event)))
+                changed.append(_done(event, fact, line, result, self._since(event)))
         return changed
 
     def _decided(self, event: Event, fact: CallDecided) -> Row:
@@ -246,7 +250,7 @@ def _with_results(lines: tuple[Line, ...], results: list[CallResult]) -> tuple[L
     )
 
 
-def _done(event: Event, line: Line, result: CallResult, took: str) -> Row:
+def _done(event: Event, fact: TurnExecuted, line: Line, result: CallResult, took: str) -> Row:
     made, unmade, before = DONE.get(
         line.tool, (f"{line.tool} done", f"{line.tool} not done", f"{line.tool} done before")
     )
@@ -255,8 +259,10 @@ def _done(event: Event, line: Line, result: CallResult, took: str) -> Row:
         return row(event, "x", unmade, part=line.call_id, says=result.content, meta=took, tone="bad")
     if result.duplicate:
         return row(event, "check", before, part=line.call_id, says=result.content, meta=took)
-    summary = effect.summary if effect else ""
-    return row(event, "check", made, part=line.call_id, detail=summary, amount=ledger(effect), meta=took, tone="ok")
+    where = [effect.object] if effect else []
+    receipt = [f"receipt {fact.receipt_id[:13]}"] if fact.receipt_id else []
+    detail = ", ".join(where + receipt)
+    return row(event, "check", made, part=line.call_id, detail=detail, amount=ledger(effect), meta=took, tone="ok")
 
 
 def told(event: Event) -> Row:

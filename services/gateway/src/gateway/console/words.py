@@ -95,8 +95,8 @@ def duration(span: timedelta) -> str:
     seconds = max(0.0, span.total_seconds())
     if seconds < 59.95:
         return f"{seconds:.1f}{NBSP}s"
-    if seconds < 3600:
-        whole = int(seconds)
+    whole = round(seconds)
+    if whole < 3600:
         return f"{whole // 60}{NBSP}min{NBSP}{whole % 60}{NBSP}s"
     return age(span)
 

@@ -1,0 +1,132 @@
+// What every page does: follows its streams, says how current it is, and listens for keys.
+
+import "./approve.js";
+import "./forms.js";
+import { disarm } from "./approve.js";
+import { key, sheet } from "./keys.js";
+import { follow, followAll, leaveAll, on, retry } from "./stream.js";
+import { serverSays } from "./time.js";
+
+const body = document.body;
+const live = document.getElementById("live");
+const lost = document.getElementById("lost");
+const fresh = document.getElementById("fresh");
+const tail = document.querySelector("[data-do=follow]");
+const title = document.title.replace(/^\(\d+\) /, "");
+let since = Date.now();
+let banner;
+let missed = 0;
+
+on("status", (status) => {
+  live.className = `live ${status === "on" ? "on" : "lost"}`;
+  live.textContent = { on: "Live", lost: "Reconnecting", out: "Signed out" }[status];
+  // Until it is current again, nothing is decided on this page.
+  body.classList.toggle("waits", status !== "on");
+  for (const button of document.querySelectorAll("[name=decision], .declining .btn.danger")) button.setAttribute("aria-disabled", status !== "on");
+  clearTimeout(banner);
+  if (status === "on") {
+    since = Date.now();
+    lost.hidden = true;
+    return;
+  }
+  since = Date.now();
+  disarm();
+  banner = setTimeout(() => show(status), status === "out" ? 0 : 3000);
+});
+
+function show(status) {
+  const out = status === "out";
+  lost.querySelector("b").textContent = out ? "Signed out" : "Reconnecting";
+  lost.querySelector("span").textContent = out
+    ? "This page no longer changes. What you typed stays here."
+    : `lost ${Math.round((Date.now() - since) / 1000)} s ago. Deciding is off until this page is current.`;
+  lost.querySelector("button").hidden = out;
+  lost.querySelector("a").hidden = !out;
+  lost.hidden = false;
+  if (!out) banner = setTimeout(() => show(status), 1000);
+}
+
+on("state", ({ open, waiting }) => {
+  for (const [name, count] of Object.entries({ open, waiting })) {
+    for (const element of document.querySelectorAll(`[data-count=${name}]`)) element.textContent = count || "";
+  }
+  document.title = waiting ? `(${waiting}) ${title}` : title;
+});
+
+// A ticket that is not on the page waits behind a button: lists never jump under the pointer.
+const unseen = new Set();
+on("unplaced", (id, to) => {
+  if (to !== "tickets" || !fresh) return;
+  unseen.add(id);
+  fresh.querySelector("span").textContent = `${unseen.size} new`;
+  fresh.hidden = false;
+});
+
+// Follows the end of a run while the end is in view.
+const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 160;
+let following = atEnd();
+addEventListener("scroll", () => {
+  following = atEnd();
+  if (following && tail) { missed = 0; tail.hidden = true; }
+}, { passive: true });
+on("applied", (changes) => {
+  disarmIfGone();
+  if (body.dataset.page !== "tickets" || !tail) return;
+  if (following) return toEnd();
+  missed += changes.filter(({ to }) => to).length;
+  if (!missed) return;
+  tail.querySelector("span").textContent = missed === 1 ? "1 new step" : `${missed} new steps`;
+  tail.hidden = false;
+});
+
+function disarmIfGone() {
+  if (!document.querySelector(".armed")) disarm();
+}
+
+function toEnd() {
+  following = true;
+  missed = 0;
+  if (tail) tail.hidden = true;
+  window.scrollTo({ top: document.documentElement.scrollHeight });
+}
+
+document.addEventListener("click", (event) => {
+  const what = event.target.closest("[data-do]")?.dataset.do;
+  if (what === "retry") retry();
+  if (what === "follow") toEnd();
+});
+
+function step(by) {
+  const all = [...document.querySelectorAll("[data-card], .q .row a")];
+  const here = all.findIndex((element) => element === document.activeElement || element.contains(document.activeElement));
+  const next = all[Math.min(all.length - 1, Math.max(0, here + by))];
+  if (!next) return false;
+  next.focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function press(name) {
+  const element = document.querySelector(`[data-key=${name}]`);
+  if (!element) return false;
+  element.focus();
+  if (element.tagName !== "SUMMARY") return;
+  element.parentElement.open = true;
+  element.parentElement.querySelector("form button").focus();
+}
+
+key("j", "Next", () => step(1));
+key("k", "Previous", () => step(-1));
+key("t", "Take over, then Enter", () => press("t"));
+key("s", "Stop the run, then Enter", () => press("s"));
+key("End", "Follow live", () => (tail ? toEnd() : false));
+key("g t", "Tickets", () => location.assign("/tickets"));
+key("g a", "Approvals", () => location.assign("/approvals"));
+key("?", "All keys", sheet);
+
+// A page that leaves gives its streams back; one that comes back as it was is loaded anew.
+addEventListener("pagehide", leaveAll);
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+fetch("/console/session", { cache: "no-store" }).then((answer) => serverSays(answer.headers.get("date"))).catch(() => {});
+follow(body.dataset.inbox, Number(body.dataset.after));
+followAll();

@@ -1,0 +1,166 @@
+"""A gateway as it runs: on a real broker and a real database, with the demo's issuer beside it."""
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from contracts.bus import Bus
+from contracts.facts import Json
+from contracts.identity import Issuer as Believed
+from contracts.log import JetStreamLog
+from contracts.settings import ServiceSettings
+from contracts.subjects import RunKey
+from contracts.topology import AUTHORS
+from gateway import app
+from gateway.desk import Desk, NewTicket, open_pool
+from gateway.feed import Feed
+from gateway.projection import Projection
+from gateway.runs import Runs
+from gateway.settings import Settings
+from pydantic import SecretStr
+from turngate.issuer import ISSUER, Issuer
+from turngate.issuer import app as issuer_app
+from turngate.people import STAFF, Somebody
+from turngate.testing import Cluster, NatsAccess
+
+from .facts import TOM
+from .told import Others
+
+TENANTS = ["acme", "globex"]
+PEOPLE = {who.subject: who for who in (*STAFF, Somebody("cust-C-1004", "acme", "customer", "Tom"))}
+
+
+@dataclass
+class World:
+    """What a test reaches: the gateway's address, tokens for people, and the other services' voices."""
+
+    url: str
+    sign_in_url: str
+    settings: Settings
+    desk: Desk
+    others: Others
+    token: Callable[[str], str]
+    runs: Runs
+    nats: NatsAccess
+    stack: AsyncExitStack
+
+    def client(self, person: str = "alex", **more: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token(person)}"}, timeout=20, **more
+        )
+
+    def key(self, run: str, tenant: str = "acme") -> RunKey:
+        return RunKey(tenant, run)
+
+    async def approvals(self, answer: Json) -> list[Json]:
+        """Somebody answers for approvals; the list fills with what they were asked."""
+        asked: list[Json] = []
+
+        async def decide(body: Json) -> Json:
+            asked.append(body)
+            return answer
+
+        bus = await connect(self.nats, "approvals")
+        self.stack.push_async_callback(bus.close)
+        await bus.answer("ask.approvals.decide", decide)
+        await bus.nc.flush()
+        return asked
+
+    async def ticket(self, reference: str = "TCK-2004", tenant: str = "acme", **more: Any) -> str:
+        values: dict[str, Any] = {"customer": TOM, "subject": "Jacket too small", "body": "Please refund it."} | more
+        await self.desk.open_ticket(tenant, NewTicket(reference=reference, opened_at=datetime.now(UTC), **values))
+        return reference
+
+
+@pytest.fixture
+async def world(fresh_nats: NatsAccess, cluster: Cluster, tmp_path: Path) -> AsyncIterator[World]:
+    with cluster.database() as database:
+        async with build(fresh_nats, database.gateway, tmp_path) as world:
+            yield world
+
+
+@asynccontextmanager
+async def build(nats: NatsAccess, dsn: str, home: Path, port: int | None = None) -> AsyncIterator[World]:
+    issuer = Issuer(home / "issuer")
+    issuer.prepare()
+    async with AsyncExitStack() as stack:
+        sign_in_url = await stack.enter_async_context(serving(issuer_app(issuer, list(PEOPLE.values()))))
+        settings = settings_for(nats, dsn, issuer, home, port or free_port(), sign_in_url)
+        bus = await stack.enter_async_context(gateway(settings))
+        pool = open_pool(dsn, size=2)
+        await pool.open()
+        stack.push_async_callback(pool.close)
+        desk = Desk(pool)
+        yield World(
+            url=f"http://127.0.0.1:{settings.http_port}",
+            sign_in_url=sign_in_url,
+            settings=settings,
+            desk=desk,
+            others=Others({author: await _log_of(nats, name, stack) for name, author in AUTHORS.items()}),
+            token=lambda person: issuer.issue_to(PEOPLE[person]),
+            runs=Runs(JetStreamLog(bus.nc), bus, desk, Projection(dsn, desk, Feed(JetStreamLog(bus.nc))), None),
+            nats=nats,
+            stack=stack,
+        )
+
+
+@asynccontextmanager
+async def gateway(settings: Settings) -> AsyncIterator[Bus]:
+    """A gateway as `python -m gateway` runs it."""
+    async with AsyncExitStack() as stack:
+        bus = await Bus.connect(settings, "gateway")
+        stack.push_async_callback(bus.close)
+        log = JetStreamLog(bus.nc)
+        bus.on_error.append(log.on_error)
+        await app.start(bus, log, settings, stack)
+        yield bus
+
+
+def settings_for(nats: NatsAccess, dsn: str, issuer: Issuer, home: Path, port: int, sign_in_url: str) -> Settings:
+    user, password = nats.user("gateway")
+    return Settings(
+        nats_url=nats.url,
+        nats_user=user,
+        nats_password=SecretStr(password),
+        postgres_dsn=SecretStr(dsn),
+        issuers=[Believed(issuer=ISSUER, jwks=str(issuer.jwks), tenants=TENANTS)],
+        tenants_dir=home / "tenants",
+        http_port=port,
+        sign_in_url=sign_in_url,
+        heartbeat_seconds=1,
+        max_streams_per_person=12,
+    )
+
+
+async def connect(nats: NatsAccess, service: str) -> Bus:
+    user, password = nats.user(service)
+    return await Bus.connect(
+        ServiceSettings(nats_url=nats.url, nats_user=user, nats_password=SecretStr(password)), service
+    )
+
+
+async def _log_of(nats: NatsAccess, service: str, stack: AsyncExitStack) -> JetStreamLog:
+    bus = await connect(nats, service)
+    stack.push_async_callback(bus.close)
+    log = JetStreamLog(bus.nc)
+    bus.on_error.append(log.on_error)
+    return log
+
+
+@asynccontextmanager
+async def serving(application: Any) -> AsyncIterator[str]:
+    """Any application on a free port."""
+    async with app.listening(application, "127.0.0.1", port := free_port()):
+        yield f"http://127.0.0.1:{port}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,389 @@
+"""The HTTP interface, on a real broker and a real database."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from .conftest import World
+from .facts import SAM, decided, ended, refund, started, story_from_the_hold, story_to_the_hold
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    document: dict[str, Any] = answer.json()
+    assert document["status"] == status
+    assert document["title"]
+    assert document["detail"]
+    return document
+
+
+# Who may
+
+
+async def test_without_a_token_nothing_is_shown(world: World) -> None:
+    async with httpx.AsyncClient(base_url=world.url) as nobody:
+        for path in ("/v1/tickets", "/v1/runs", "/v1/runs/TCK-2004-1", "/v1/approvals", "/v1/events"):
+            problem(await nobody.get(path), 401)
+        problem(await nobody.get("/v1/tickets", headers={"Authorization": "Bearer made.up.token"}), 401)
+
+
+async def test_a_customer_sees_no_tickets(world: World) -> None:
+    async with world.client("cust-C-1004") as tom:
+        problem(await tom.get("/v1/tickets"), 403)
+        problem(await tom.get("/v1/events"), 403)
+
+
+async def test_an_auditor_starts_nothing(world: World) -> None:
+    await world.ticket()
+    async with world.client("ari") as ari:
+        problem(await ari.post("/v1/tickets/TCK-2004/runs"), 403)
+
+
+async def test_an_unknown_run_and_another_tenants_are_the_same_404(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    async with world.client("gwen") as gwen:
+        answers = [
+            await gwen.get(path)
+            for run in ("TCK-2004-1", "TCK-9999-1", "not a run", "..")
+            for path in (f"/v1/runs/{run}", f"/v1/runs/{run}/events")
+            if run != ".."
+        ]
+        foreign = [
+            await gwen.post(f"/v1/runs/TCK-2004-1/{what}", json=body)
+            for what, body in (("cancel", {}), ("take-over", {}), ("messages", {"text": "hello"}))
+        ]
+    assert len({str(problem(answer, 404)) for answer in (*answers, *foreign)}) == 1
+
+
+async def test_a_cookie_changes_things_only_from_the_consoles_own_pages(world: World) -> None:
+    await world.ticket()
+    cookies = {"turngate_session": world.token("alex")}
+    async with httpx.AsyncClient(base_url=world.url, cookies=cookies) as browser:
+        assert (await browser.get("/v1/tickets")).status_code == 200
+        for headers in (
+            {},
+            {"Origin": "https://evil.example"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+        ):
+            problem(await browser.post("/v1/tickets/TCK-2004/runs", headers=headers), 403)
+        own = await browser.post("/v1/tickets/TCK-2004/runs", headers={"Origin": world.url})
+        assert own.status_code == 202
+
+
+# Tickets
+
+
+async def test_a_ticket_is_opened_once_however_often_it_is_sent(world: World) -> None:
+    wanted = {"customer_email": "ada@mail.example", "subject": "A broken lamp", "body": "It does not light."}
+    async with world.client() as alex:
+        first, again = [
+            await alex.post("/v1/tickets", json=wanted, headers={"Idempotency-Key": "k-1"}) for _ in range(2)
+        ]
+        other = await alex.post("/v1/tickets", json=wanted | {"body": "else"}, headers={"Idempotency-Key": "k-1"})
+        second = await alex.post("/v1/tickets", json=wanted)
+        listed = (await alex.get("/v1/tickets", params={"status": "open"})).json()["tickets"]
+
+    assert first.status_code == 201
+    assert again.json() == first.json()
+    problem(other, 422)
+    assert second.json()["ticket"] != first.json()["ticket"]
+    assert {ticket["ticket"] for ticket in listed} == {first.json()["ticket"], second.json()["ticket"]}
+
+
+async def test_tickets_come_in_pages(world: World) -> None:
+    for number in range(5):
+        await world.ticket(f"TCK-{number}")
+    async with world.client() as alex:
+        seen, cursor = [], None
+        while True:
+            page = (await alex.get("/v1/tickets", params={"limit": 2} | ({"cursor": cursor} if cursor else {}))).json()
+            seen += [ticket["ticket"] for ticket in page["tickets"]]
+            if not (cursor := page["next"]):
+                break
+        problem(await alex.get("/v1/tickets", params={"cursor": "nonsense"}), 400)
+        problem(await alex.get("/v1/tickets", params={"limit": 100_000}), 422)
+    assert seen == ["TCK-4", "TCK-3", "TCK-2", "TCK-1", "TCK-0"]
+
+
+async def test_each_tenant_has_its_own_tickets_of_one_name(world: World) -> None:
+    await world.ticket(subject="Acme's")
+    await world.ticket(tenant="globex", subject="Globex's")
+    for person, subject in (("alex", "Acme's"), ("gwen", "Globex's")):
+        async with world.client(person) as client:
+            assert (await client.get("/v1/tickets/TCK-2004")).json()["subject"] == subject
+
+
+async def test_a_tickets_status_follows_its_run(world: World) -> None:
+    await world.ticket()
+    async with world.client() as alex:
+
+        async def status() -> str:
+            return str((await alex.get("/v1/tickets/TCK-2004")).json()["status"])
+
+        assert await status() == "open"
+        await world.others.say("TCK-2004-1", started())
+        await seen(alex, "TCK-2004-1", "running")
+        assert await status() == "in_progress"
+        await world.others.say("TCK-2004-1", *story_to_the_hold()[1:])
+        await seen(alex, "TCK-2004-1", "awaiting_approval")
+        assert await status() == "awaiting_approval"
+        await alex.post("/v1/runs/TCK-2004-1/cancel")
+        assert await status() == "open"
+
+
+# Runs
+
+
+async def test_a_run_starts_with_the_profiles_limits_and_who_asked(world: World) -> None:
+    await world.ticket()
+    async with world.client() as alex:
+        answer = await alex.post("/v1/tickets/TCK-2004/runs", json={"profile": "support"})
+        run = (await alex.get("/v1/runs/TCK-2004-1")).json()
+        events = (await alex.get("/v1/runs/TCK-2004-1/events")).json()["events"]
+
+    assert answer.status_code == 202
+    assert answer.json() == {"run": "TCK-2004-1", "status": "running"}
+    assert (run["max_steps"], run["requested_by"]["subject"]) == (12, "alex")
+    assert [event["type"] for event in events] == ["turngate.desk.run-started.v1"]
+    assert events[0]["data"]["policy_pack"] == "acme"
+
+
+async def test_limits_can_be_lowered_by_anyone_and_raised_by_a_lead(world: World) -> None:
+    for ticket in ("TCK-1", "TCK-2"):
+        await world.ticket(ticket)
+    async with world.client("alex") as alex, world.client("lee") as lee:
+        assert (await alex.post("/v1/tickets/TCK-1/runs", json={"max_steps": 3})).status_code == 202
+        problem(await alex.post("/v1/tickets/TCK-2/runs", json={"max_steps": 99}), 403)
+        assert (await lee.post("/v1/tickets/TCK-2/runs", json={"max_steps": 99})).status_code == 202
+        assert (await lee.get("/v1/runs/TCK-2-1")).json()["max_steps"] == 99
+
+
+async def test_a_profile_that_is_not_there_is_named_with_those_that_are(world: World) -> None:
+    await world.ticket()
+    async with world.client() as alex:
+        document = problem(await alex.post("/v1/tickets/TCK-2004/runs", json={"profile": "poet"}), 422)
+    assert "support" in document["detail"]
+
+
+async def test_fifty_simultaneous_starts_give_one_run(world: World) -> None:
+    await world.ticket()
+    async with world.client("alex") as alex, world.client("sam") as sam:
+        answers = await asyncio.gather(
+            *((alex, sam)[number % 2].post("/v1/tickets/TCK-2004/runs") for number in range(50))
+        )
+        runs = (await alex.get("/v1/runs")).json()["runs"]
+
+    assert [answer.json()["run"] for answer in answers] == ["TCK-2004-1"] * 50
+    assert sorted(answer.status_code for answer in answers) == [200] * 49 + [202]
+    assert [run["run"] for run in runs] == ["TCK-2004-1"]
+
+
+async def test_a_start_sent_again_is_the_same_run_even_after_it_ended(world: World) -> None:
+    await world.ticket()
+    key = {"Idempotency-Key": "k-1"}
+    async with world.client() as alex:
+        first = await alex.post("/v1/tickets/TCK-2004/runs", headers=key)
+        await world.others.say("TCK-2004-1", ended())
+        again = await alex.post("/v1/tickets/TCK-2004/runs", headers=key)
+        fresh = await alex.post("/v1/tickets/TCK-2004/runs")
+        await world.others.say("TCK-2004-2", ended())
+        once_more = await alex.post("/v1/tickets/TCK-2004/runs", headers=key)
+
+    assert (first.json()["run"], again.json()["run"], fresh.json()["run"]) == ("TCK-2004-1", "TCK-2004-1", "TCK-2004-2")
+    assert once_more.json()["run"] == "TCK-2004-1"
+
+
+async def test_a_run_is_read_from_its_log_so_that_what_was_said_is_seen(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    async with world.client() as alex:
+        run = (await alex.get("/v1/runs/TCK-2004-1")).json()
+
+    [hold] = run["holds"]
+    assert run["status"] == "awaiting_approval"
+    assert (run["steps"], run["cost_micro_usd"]) == (2, 16240)
+    assert (hold["turn"], hold["call_id"], hold["digest"]) == (2, "c-2", refund("c-2").digest)
+    assert hold["effect"]["amount_minor"] == 18000
+    assert hold["needs"] == {"role": "approver", "people": 1, "one_of_role": None}
+
+
+async def test_runs_are_listed_by_status_newest_first(world: World) -> None:
+    for ticket in ("TCK-1", "TCK-2", "TCK-3"):
+        await world.others.say(f"{ticket}-1", started(ticket))
+    await world.others.say("TCK-2-1", ended())
+    async with world.client() as alex:
+        await seen(alex, "TCK-2-1", "resolved")
+        running = (await alex.get("/v1/runs", params={"status": "running"})).json()
+        first = (await alex.get("/v1/runs", params={"limit": 2})).json()
+        rest = (await alex.get("/v1/runs", params={"limit": 2, "cursor": first["next"]})).json()
+
+    assert [run["run"] for run in running["runs"]] == ["TCK-3-1", "TCK-1-1"]
+    assert [run["run"] for run in first["runs"]] == ["TCK-3-1", "TCK-2-1"]
+    assert [run["run"] for run in rest["runs"]] == ["TCK-1-1"]
+    assert rest["next"] is None
+
+
+async def test_a_cancel_is_done_once_and_a_second_one_is_told(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    key = {"Idempotency-Key": "k-1"}
+    async with world.client() as alex:
+        first = await alex.post("/v1/runs/TCK-2004-1/cancel", json={"reason": "oops"}, headers=key)
+        again = await alex.post("/v1/runs/TCK-2004-1/cancel", json={"reason": "oops"}, headers=key)
+        problem(await alex.post("/v1/runs/TCK-2004-1/cancel", json={"reason": "else"}, headers=key), 422)
+        problem(await alex.post("/v1/runs/TCK-2004-1/cancel"), 409)
+        run = (await alex.get("/v1/runs/TCK-2004-1")).json()
+
+    assert (first.status_code, again.json()) == (202, first.json())
+    assert (run["status"], run["reason"], run["holds"]) == ("cancelled", "oops", [])
+
+
+async def test_after_taking_over_a_person_writes_to_the_customer(world: World) -> None:
+    await world.others.say("TCK-2004-1", started())
+    async with world.client() as alex:
+        problem(await alex.post("/v1/runs/TCK-2004-1/messages", json={"text": "Hello"}), 409)
+        assert (await alex.post("/v1/runs/TCK-2004-1/take-over")).status_code == 202
+        assert (await alex.post("/v1/runs/TCK-2004-1/messages", json={"text": "Hello Tom"})).status_code == 202
+        events = (await alex.get("/v1/runs/TCK-2004-1/events")).json()["events"]
+    assert [event["type"] for event in events[1:]] == [
+        "turngate.desk.run-taken-over.v1",
+        "turngate.desk.person-said.v1",
+    ]
+
+
+async def test_a_customer_writes_in_their_own_chat(world: World) -> None:
+    await world.others.say("CHT-1-1", started("CHT-1", channel="chat"))
+    async with world.client("cust-C-1004") as tom:
+        answer = await tom.post("/v1/runs/CHT-1-1/messages", json={"text": "Any news?"})
+    assert answer.status_code == 202
+
+
+async def test_changed_amounts_are_answered_clearly_until_they_can_be_quoted(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    async with world.client("sam") as sam:
+        answer = await sam.post("/v1/runs/TCK-2004-1/quotes", json={"turn": 2, "call_id": "c-2", "edited": {}})
+    problem(answer, 409)
+
+
+# Decisions and approvals
+
+
+async def test_a_decision_goes_to_approvals_with_the_persons_token(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    asked = await world.approvals({"status": 200, "event": {"id": "e-1"}})
+    body = {"turn": 2, "call_id": "c-2", "digest": refund("c-2").digest, "decision": "approve", "note": "ok"}
+    async with world.client("sam") as sam:
+        answer = await sam.post("/v1/runs/TCK-2004-1/decisions", json=body)
+
+    assert (answer.status_code, answer.json()) == (200, {"id": "e-1"})
+    [request] = asked
+    assert request["run"] == "TCK-2004-1"
+    assert request["token"].count(".") == 2
+    assert {name: request[name] for name in body} == body
+
+
+@pytest.mark.parametrize("status", [403, 404, 409, 410, 422])
+async def test_what_approvals_refuses_is_told_as_it_said_it(world: World, status: int) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    await world.approvals({"status": status, "title": "Not so", "detail": "Because of this."})
+    body = {"turn": 2, "call_id": "c-2", "digest": "0" * 64, "decision": "approve"}
+    async with world.client("sam") as sam:
+        document = problem(await sam.post("/v1/runs/TCK-2004-1/decisions", json=body), status)
+    assert (document["title"], document["detail"]) == ("Not so", "Because of this.")
+
+
+async def test_while_approvals_is_away_a_decision_is_not_lost_in_silence(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    body = {"turn": 2, "call_id": "c-2", "digest": "0" * 64, "decision": "approve"}
+    async with world.client("sam") as sam:
+        problem(await sam.post("/v1/runs/TCK-2004-1/decisions", json=body), 503)
+
+
+async def test_what_waits_is_listed_oldest_first_with_the_effect_and_who_may_decide(world: World) -> None:
+    await world.others.say("TCK-1-1", *story_to_the_hold(), *story_from_the_hold())
+    await world.others.say("TCK-2-1", started("TCK-2", by=SAM), *story_to_the_hold()[1:])
+    await world.others.say("TCK-3-1", started("TCK-3"), *story_to_the_hold()[1:])
+    async with world.client("sam") as sam:
+        await seen(sam, "TCK-3-1", "awaiting_approval")
+        approvals = (await sam.get("/v1/approvals")).json()["approvals"]
+
+    assert [one["run"] for one in approvals] == ["TCK-2-1", "TCK-3-1"]
+    own, other = (one["holds"][0] for one in approvals)
+    assert own["you"]["may"] is False
+    assert "You started it" in own["you"]["why"]
+    assert other["you"] == {"may": True, "why": None}
+    assert other["effect"]["summary"].startswith("Refund £180.00")
+    assert approvals[1]["history"]["moved"] == [{"currency": "GBP", "amount_minor": 18000}]
+
+
+async def test_a_decided_hold_leaves_the_list(world: World) -> None:
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    async with world.client("sue") as sue:
+        await seen(sue, "TCK-2004-1", "awaiting_approval")
+        assert len((await sue.get("/v1/approvals")).json()["approvals"]) == 1
+        await world.others.say("TCK-2004-1", decided(2, refund("c-2")))
+        await seen(sue, "TCK-2004-1", "running")
+        assert (await sue.get("/v1/approvals")).json()["approvals"] == []
+
+
+# Limits and refusals
+
+
+async def test_a_body_that_is_too_large_is_not_read(world: World) -> None:
+    async with world.client() as alex:
+        problem(await alex.post("/v1/tickets", content=b"x" * 200_000), 413)
+
+        async def pieces() -> Any:
+            for _ in range(20):
+                yield b"x" * 10_000
+
+        problem(await alex.post("/v1/tickets", content=pieces()), 413)
+
+
+async def test_what_is_wrong_with_a_request_is_named_without_repeating_it(world: World) -> None:
+    async with world.client() as alex:
+        document = problem(await alex.post("/v1/tickets", json={"subject": "s", "body": "a secret of mine"}), 422)
+    assert "customer_email" in document["detail"]
+    assert "secret" not in document["detail"]
+
+
+async def test_an_address_that_is_not_there_is_a_problem_too(world: World) -> None:
+    async with world.client() as alex:
+        problem(await alex.get("/v1/nothing"), 404)
+        problem(await alex.delete("/v1/tickets"), 405)
+
+
+async def test_the_documents_say_what_there_is(world: World) -> None:
+    async with httpx.AsyncClient(base_url=world.url) as nobody:
+        openapi = (await nobody.get("/openapi.json")).json()
+        asyncapi = (await nobody.get("/asyncapi.json")).json()
+        assert (await nobody.get("/healthz")).status_code == 200
+        assert (await nobody.get("/readyz")).status_code == 200
+        assert "turngate_http_requests_total" in (await nobody.get("/metrics")).text
+    assert "/v1/runs/{run}/decisions" in openapi["paths"]
+    assert not any(path.startswith("/console") for path in openapi["paths"])
+    assert asyncapi["asyncapi"].startswith("3.")
+
+
+async def test_a_run_that_its_runner_gave_up_on_is_given_its_end(world: World) -> None:
+    await world.others.say("TCK-2004-1", started())
+    await world.runs.fail(world.key("TCK-2004-1"), "dead 12")
+    await world.runs.fail(world.key("TCK-2004-1"), "dead 12")
+    async with world.client() as alex:
+        run = (await alex.get("/v1/runs/TCK-2004-1")).json()
+    assert run["status"] == "failed"
+    assert "a person has to take the ticket" in run["reason"]
+
+
+async def seen(client: httpx.AsyncClient, run: str, status: str) -> None:
+    """The lists wait for what this gateway has seen; so this waits until it has seen the run's last fact."""
+    head = (await client.get(f"/v1/runs/{run}")).json()
+    assert head["status"] == status
+    async with client.stream("GET", "/v1/events", params={"after": head["sequence"] - 1}) as stream:
+        async for line in stream.aiter_lines():
+            if line == f"id: {head['sequence']}":
+                return

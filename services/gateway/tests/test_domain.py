@@ -1,0 +1,156 @@
+"""What the desk says next, and who is shown the buttons."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from contracts.events import Draft
+from contracts.facts import CustomerSaid, Needs, Person, PersonSaid, RunCancelled, RunFailed, RunTakenOver
+from contracts.history import History
+from contracts.identity import ROLES, Principal
+from gateway import domain
+from gateway.domain import Refusal, Said
+
+from .facts import ALEX, LEE, SAM, SUE, decided, ended, held, refund, started, story_to_the_hold
+from .told import KEY, Told
+
+
+def asker(person: Person) -> Principal:
+    return Principal(
+        subject=person.subject,
+        issuer=person.issuer,
+        tenant="acme",
+        role=person.role,
+        scopes=ROLES[person.role],
+        token_id="t",
+        expires_at=datetime.now(UTC) + timedelta(hours=1),
+    )
+
+
+TOM = Person(subject="cust-C-1004", issuer=ALEX.issuer, role="customer")
+RUTH = Person(subject="cust-C-1009", issuer=ALEX.issuer, role="customer")
+
+
+def test_the_first_to_start_a_run_says_its_first_fact() -> None:
+    outcome = domain.start(History(KEY), started(), "k")
+
+    assert isinstance(outcome, Draft)
+
+
+def test_who_starts_a_run_that_is_there_is_shown_it() -> None:
+    told = Told(started())
+
+    outcome = domain.start(told.history, started(by=SAM), "k")
+
+    assert outcome == Said(told.events[0])
+
+
+def test_a_customer_writes_in_their_own_chat() -> None:
+    told = Told(started(channel="chat"))
+
+    outcome = domain.say(told.history, asker(TOM), "Any news?", "k")
+
+    assert outcome == Draft(CustomerSaid(text="Any news?", message_id="k"), None, "k")
+
+
+def test_for_another_customer_the_chat_does_not_exist() -> None:
+    outcome = domain.say(Told(started(channel="chat")).history, asker(RUTH), "Hello", "k")
+
+    assert outcome == domain.NO_RUN
+
+
+def test_a_ticket_takes_no_messages() -> None:
+    outcome = domain.say(Told(started()).history, asker(ALEX), "Hello", "k")
+
+    assert isinstance(outcome, Refusal)
+    assert outcome.status == 409
+
+
+def test_once_a_person_has_taken_over_their_words_go_to_the_customer() -> None:
+    told = Told(started(), RunTakenOver(by=ALEX))
+
+    outcome = domain.say(told.history, asker(ALEX), "I am Alex.", "k")
+
+    assert outcome == Draft(PersonSaid(by=asker(ALEX).person(), text="I am Alex."), None, "k")
+
+
+def test_the_same_message_sent_again_is_said_once() -> None:
+    told = Told(started(channel="chat"))
+    draft = domain.say(told.history, asker(TOM), "Any news?", "k")
+    assert isinstance(draft, Draft)
+    event = told.append(draft)
+
+    assert domain.say(told.history, asker(TOM), "Any news?", "k") == Said(event)
+    assert domain.say(told.history, asker(TOM), "Something else", "k") == domain.KEY_TAKEN
+
+
+@pytest.mark.parametrize(("act", "fact"), [(domain.cancel, RunCancelled), (domain.take_over, RunTakenOver)])
+def test_a_run_is_ended_once(act: object, fact: type) -> None:
+    told = Told(*story_to_the_hold())
+    assert callable(act)
+    draft = act(told.history, asker(ALEX), "", "k")
+    assert isinstance(draft.fact, fact)
+    event = told.append(draft)
+
+    assert act(told.history, asker(ALEX), "", "k") == Said(event)
+    other = act(told.history, asker(ALEX), "", "another key")
+    assert isinstance(other, Refusal)
+    assert other.status == 409
+
+
+def test_the_same_request_with_a_renewed_token_is_the_same_request() -> None:
+    told = Told(started())
+    draft = domain.cancel(told.history, asker(ALEX), "why", "k")
+    assert isinstance(draft, Draft)
+    event = told.append(draft)
+
+    assert domain.cancel(told.history, replace(asker(ALEX), token_id="t-2"), "why", "k") == Said(event)
+
+
+def test_a_run_whose_runner_gave_up_fails_once_and_only_if_it_has_not_ended() -> None:
+    told = Told(started())
+    draft = domain.fail(told.history, "dead 7")
+    assert isinstance(draft, Draft)
+    assert isinstance(draft.fact, RunFailed)
+    told.append(draft)
+
+    assert domain.fail(told.history, "dead 7") is None
+    assert domain.fail(Told(started(), ended()).history, "dead 7") is None
+    assert domain.fail(History(KEY), "dead 7") is None
+
+
+# Who is shown the buttons
+
+
+def why_not(told: Told, person: Person) -> str | None:
+    [call] = told.view.holds
+    return domain.may_decide(told.view, call, asker(person))
+
+
+def test_an_approver_who_did_not_ask_can_decide() -> None:
+    assert why_not(Told(*story_to_the_hold()), SAM) is None
+    assert why_not(Told(*story_to_the_hold()), LEE) is None
+
+
+def test_an_operator_decides_nothing() -> None:
+    assert "decides nothing" in str(why_not(Told(*story_to_the_hold()), ALEX))
+
+
+def test_who_started_the_run_cannot_decide_on_it() -> None:
+    assert "You started it" in str(why_not(Told(started(by=SAM), *story_to_the_hold()[1:]), SAM))
+
+
+def test_above_their_limit_an_approver_is_told_who_can() -> None:
+    told = Told(*story_to_the_hold()[:-1], held(2, refund("c-2"), needs=Needs(role="lead")))
+
+    assert "a lead has to decide" in str(why_not(told, SAM))
+    assert why_not(told, LEE) is None
+
+
+def test_of_two_people_nobody_sits_twice_and_the_last_seat_is_kept_for_a_lead() -> None:
+    needs = Needs(role="approver", people=2, one_of_role="lead")
+    told = Told(*story_to_the_hold()[:-1], held(2, refund("c-2"), needs=needs), decided(2, refund("c-2"), SAM))
+
+    assert "needs another person" in str(why_not(told, SAM))
+    assert "has to be a lead" in str(why_not(told, SUE))
+    assert why_not(told, LEE) is None

@@ -1,0 +1,216 @@
+"""A run as rows: what each fact opens or changes, and that a page and a stream show the same."""
+
+import pytest
+from contracts.events import Event, from_document
+from contracts.examples import EXAMPLES
+from contracts.facts import Fact, RunStarted
+from gateway.console import cards, render
+from gateway.console.trajectory import Row, Trajectory
+from gateway.views import fold
+
+from .facts import (
+    LEE,
+    SAM,
+    decided,
+    executed,
+    forwarded,
+    proposed,
+    quoted,
+    read,
+    refund,
+    started,
+    story_from_the_hold,
+    story_to_the_hold,
+)
+from .test_domain import asker
+from .told import Told
+
+ZONE = "Europe/London"
+MONEY = refund("c-2")
+
+
+def rows(told: Told) -> list[Row]:
+    trajectory = Trajectory()
+    for event in told.events:
+        trajectory.see(event)
+    return list(trajectory.rows.values())
+
+
+def html(row: Row) -> str:
+    return str(render.part("row.html", "row", row, ZONE))
+
+
+def titles(told: Told) -> list[str]:
+    return [row.title for row in rows(told)]
+
+
+def test_the_story_reads_from_top_to_bottom() -> None:
+    assert titles(Told(*story_to_the_hold(), *story_from_the_hold())) == [
+        "Run started",
+        "Tom Whitfield",
+        "Turn 1",
+        "Turn 2",
+        "Approved by sam",
+        "Refund made",
+        "Reply sent",
+        "Run ended: resolved",
+    ]
+
+
+def test_a_turn_is_one_row_that_its_quote_and_verdict_complete() -> None:
+    told = Told(*story_to_the_hold())
+
+    turn = rows(told)[-1].turn
+
+    assert turn is not None
+    assert turn.words == "The jacket came back unworn, so I refund it in full."
+    assert [strip.word for strip in turn.strips] == ["Held"]
+    page = html(rows(told)[-1])
+    assert "−£180.00" in page
+    assert "refundable" in page
+
+
+def test_what_is_changed_keeps_its_place_and_says_by_which_fact() -> None:
+    told, trajectory = Told(*story_to_the_hold()), Trajectory()
+    opened = [trajectory.see(event) for event in told.events]
+
+    assert [[row.id for row in changed] for changed in opened[-3:]] == [["e-6"], ["e-6"], ["e-6"]]
+    assert opened[-1][0].opened == 6
+    assert opened[-1][0].seq == 8
+
+
+def test_reads_that_ran_fold_to_one_line() -> None:
+    [row] = [row for row in rows(Told(*story_to_the_hold())) if row.title == "Turn 1"]
+
+    assert "<details" in html(row)
+    assert "get_order ORD-10042" in html(row)
+
+
+def test_a_declined_call_is_not_shown_as_made() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY, decision="decline", note="It was worn."))
+    told.say(forwarded(2, MONEY, declined=("c-2",)), executed(2, ("c-2", "A person declined this: It was worn.")))
+
+    assert titles(told)[-1] == "Declined by sam"
+    assert rows(told)[-1].quoted == "It was worn."
+
+
+def test_a_refund_that_had_been_made_is_said_to_have_been() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY), forwarded(2, MONEY))
+    told.say(executed(2, ("c-2", "Already issued; no second payment was made."), duplicate=True))
+
+    assert rows(told)[-1].title == "Refund had been made before"
+    assert rows(told)[-1].amount == ""
+
+
+def test_a_kind_that_is_not_known_is_shown_as_it_is() -> None:
+    told = Told(started())
+    document = told.events[0].document() | {"type": "turngate.tools.stock-counted.v1", "data": {"left": 3}}
+    event = from_document(document, sequence=9)
+
+    [row] = Trajectory().see(event)
+
+    assert event.fact is None
+    assert row.title == "tools.stock-counted"
+    assert "left" in html(row)
+
+
+@pytest.mark.parametrize("fact", EXAMPLES.values(), ids=EXAMPLES.keys())
+def test_every_fact_there_is_has_a_row(fact: Fact) -> None:
+    told = Told(started()) if not isinstance(fact, RunStarted) else Told()
+    [event] = told.say(fact)
+
+    changed = Trajectory().see(event)
+
+    assert changed
+    assert all(html(row).startswith("<li") for row in changed)
+
+
+def test_other_peoples_text_can_neither_run_nor_turn_the_page() -> None:
+    nasty = "<script>alert(1)</script> \u202e00.081£ \x1b[31m <img src=x onerror=alert(1)>"
+    told = Told(
+        started(subject=nasty, body=nasty),
+        proposed(1, ("c-1", "get_order", {"order_reference": nasty}), words=nasty),
+        quoted(1, read("c-1", order_reference=nasty)),
+        executed(1, ("c-1", nasty)),
+    )
+
+    for row in rows(told):
+        page = html(row)
+        assert "<script" not in page
+        assert "<img" not in page
+        assert "\u202e" not in page
+        assert "\x1b" not in page
+
+
+# Cards of the approval queue
+
+
+def card(told: Told, asker_is: object = SAM) -> cards.Card:
+    view = fold(told.events)
+    assert view is not None
+    found = cards.card(view, told.events, asker(asker_is))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_a_run_that_never_asked_has_no_card() -> None:
+    told = Told(started())
+    assert cards.card(told.view, told.events, asker(SAM)) is None
+
+
+def test_a_waiting_card_shows_the_effect_and_the_buttons_with_the_amount() -> None:
+    told = Told(*story_to_the_hold())
+
+    page = str(render.part("card.html", "card", card(told), asker(SAM), ZONE, told.at))
+
+    assert "Refund £180.00 to Mastercard ending 0937" in page
+    assert "Approve £180.00" in page
+    assert MONEY.digest in page
+
+
+def test_a_requesters_card_has_no_buttons() -> None:
+    told = Told(started(by=SAM), *story_to_the_hold()[1:])
+
+    page = str(render.part("card.html", "card", card(told), asker(SAM), ZONE, told.at))
+
+    assert "You started it, so another approver has to decide" in page
+    assert "<button" not in page
+
+
+def test_once_decided_the_card_shows_the_rest_of_the_run() -> None:
+    told = Told(*story_to_the_hold(), *story_from_the_hold()[:3])
+
+    running = card(told)
+
+    assert running.state == "running"
+    assert [row.title for row in running.rows] == ["Approved by sam", "Refund made"]
+    assert running.outcome.startswith("You approved")
+
+
+def test_an_ended_run_is_one_line_that_says_who_decided() -> None:
+    told = Told(*story_to_the_hold(), *story_from_the_hold())
+
+    closed = card(told, LEE)
+
+    assert closed.state == "closed"
+    assert closed.outcome == "Sam approved: “Return scanned in at the warehouse.”"
+    assert "<form" not in str(render.part("card.html", "card", closed, asker(LEE), ZONE, told.at))
+
+
+def test_a_row_is_the_same_on_the_page_and_on_the_stream() -> None:
+    told = Told(*story_to_the_hold(), *story_from_the_hold())
+    page = [html(row) for row in rows(told)]
+
+    streamed: dict[str, str] = {}
+    trajectory = Trajectory()
+    for event in told.events:
+        streamed |= {row.id: html(row) for row in trajectory.see(event)}
+
+    assert list(streamed.values()) == page
+
+
+def test_rows_name_the_events_that_they_stand_for() -> None:
+    told = Told(*story_to_the_hold())
+    sequences = {event.sequence for event in told.events if isinstance(event, Event)}
+
+    assert {row.opened for row in rows(told)} <= sequences

@@ -1,0 +1,190 @@
+"""What a run looks like from outside, fact by fact."""
+
+from contracts.facts import (
+    CustomerSaid,
+    HoldExpired,
+    Needs,
+    RunCancelled,
+    RunTakenOver,
+    TurnRefused,
+)
+from gateway.views import Moved, RunView, evolve, fold
+
+from .facts import (
+    ALEX,
+    LEE,
+    PACK,
+    SAM,
+    SUE,
+    decided,
+    ended,
+    executed,
+    forwarded,
+    held,
+    proposed,
+    quoted,
+    read,
+    refund,
+    replied,
+    started,
+    story_from_the_hold,
+    story_to_the_hold,
+)
+from .told import Told
+
+POUNDS = 18000
+MONEY = refund("c-2")
+
+
+def test_nothing_is_known_of_a_run_without_facts() -> None:
+    assert fold(()) is None
+
+
+def test_a_run_that_has_begun_says_what_it_works_on_and_who_asked() -> None:
+    view = Told(started()).view
+
+    assert (view.run, view.ticket, view.status, view.steps) == ("TCK-2004-1", "TCK-2004", "running", 0)
+    assert view.requested_by == ALEX
+
+
+def test_a_held_refund_waits_with_its_digest_its_effect_and_what_it_needs() -> None:
+    view = Told(*story_to_the_hold()).view
+
+    [hold] = view.holds
+    assert view.status == "awaiting_approval"
+    assert (hold.turn, hold.call_id, hold.hold.digest) == (2, "c-2", MONEY.digest)
+    assert hold.quote.effect is not None
+    assert hold.quote.effect.amount_minor == POUNDS
+    assert view.at_stake == (Moved(currency="GBP", amount_minor=POUNDS),)
+    assert view.moved == ()
+
+
+def test_each_model_call_is_a_step_and_its_cost_adds_up() -> None:
+    view = Told(*story_to_the_hold(), *story_from_the_hold()).view
+
+    assert view.steps == 3
+    assert view.cost_micro_usd == 2 * 8120 + 5100
+    assert (view.usage.input, view.usage.output) == (2 * 1812 + 2400, 2 * 164 + 90)
+
+
+def test_an_approved_refund_is_money_moved_and_the_run_ends_resolved() -> None:
+    view = Told(*story_to_the_hold(), *story_from_the_hold()).view
+
+    assert view.status == "resolved"
+    assert view.moved == (Moved(currency="GBP", amount_minor=POUNDS),)
+    assert view.holds == ()
+    assert view.ended_at is not None
+    assert view.reply is not None
+
+
+def test_a_declined_refund_moves_no_money() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY, decision="decline", note="worn"))
+    assert told.view.status == "running"
+
+    told.say(
+        forwarded(2, MONEY, declined=("c-2",)),
+        executed(2, ("c-2", "A person declined this: worn")),
+        replied(),
+        ended(),
+    )
+
+    assert told.view.moved == ()
+
+
+def test_a_repeated_or_failed_refund_moves_no_money() -> None:
+    for result in ({"duplicate": True}, {"is_error": True}):
+        told = Told(*story_to_the_hold(), decided(2, MONEY), forwarded(2, MONEY))
+        told.say(executed(2, ("c-2", "not now"), **result))
+        assert told.view.moved == ()
+
+
+def test_a_hold_for_two_waits_until_two_have_approved_one_of_them_a_lead() -> None:
+    needs = Needs(role="approver", people=2, one_of_role="lead")
+    told = Told(*story_to_the_hold()[:-1], held(2, MONEY, needs=needs))
+
+    told.say(decided(2, MONEY, SAM))
+    assert len(told.view.holds) == 1
+    told.say(decided(2, MONEY, SUE))
+    assert len(told.view.holds) == 1
+    told.say(decided(2, MONEY, LEE))
+    assert told.view.holds == ()
+
+
+def test_two_held_calls_wait_for_a_decision_each() -> None:
+    one, two, order = refund("a", 6000), refund("b", 7000), read("r")
+    told = Told(
+        started(),
+        proposed(1, ("a", "issue_refund", {}), ("b", "issue_refund", {}), ("r", "get_order", {})),
+        quoted(1, one, two, order),
+        held(1, one, two, will_run=("r",)),
+    )
+    assert [call.call_id for call in told.view.holds] == ["a", "b"]
+    assert [quote.call_id for quote in told.view.others] == ["r"]
+
+    told.say(decided(1, two))
+
+    assert [call.call_id for call in told.view.holds] == ["a"]
+    assert told.view.status == "awaiting_approval"
+
+
+def test_an_expired_hold_no_longer_waits() -> None:
+    told = Told(*story_to_the_hold(), HoldExpired(turn=2, call_ids=["c-2"]))
+
+    assert told.view.holds == ()
+    assert told.view.status == "running"
+
+
+def test_a_refused_turn_lets_the_run_go_on() -> None:
+    told = Told(*story_to_the_hold()[:-1])
+    told.say(
+        TurnRefused(
+            turn=2, attempt=1, pack=PACK, rule="refund.above_last_tier", results=executed(2, ("c-2", "no")).results
+        )
+    )
+
+    assert told.view.status == "running"
+    assert "refund.above_last_tier" in told.view.last_step
+
+
+def test_what_was_paid_behind_a_cancel_is_recorded_but_the_run_stays_cancelled() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY), forwarded(2, MONEY), RunCancelled(by=ALEX, reason="oops"))
+
+    told.say(executed(2, ("c-2", "Refunded.")))
+
+    assert told.view.status == "cancelled"
+    assert told.view.reason == "oops"
+    assert told.view.moved == (Moved(currency="GBP", amount_minor=POUNDS),)
+
+
+def test_a_chat_waits_for_the_customer_after_each_reply() -> None:
+    told = Told(started(channel="chat"), replied("Hello Tom."))
+    assert told.view.status == "awaiting_customer"
+
+    told.say(CustomerSaid(text="And now?", message_id="m-1"))
+
+    assert told.view.status == "running"
+
+
+def test_a_message_does_not_lift_a_hold() -> None:
+    told = Told(started(channel="chat"), *story_to_the_hold()[1:], CustomerSaid(text="Hello?", message_id="m-1"))
+
+    assert told.view.status == "awaiting_approval"
+    assert len(told.view.holds) == 1
+
+
+def test_a_run_taken_over_has_ended_for_the_agent() -> None:
+    assert Told(started(), RunTakenOver(by=ALEX)).view.ended
+
+
+def test_a_fact_seen_twice_changes_nothing() -> None:
+    told = Told(*story_to_the_hold(), *story_from_the_hold())
+    view = told.view
+
+    for event in told.events:
+        assert evolve(view, event) is view
+
+
+def test_a_view_survives_being_stored() -> None:
+    view = Told(*story_to_the_hold()).view
+
+    assert RunView.model_validate_json(view.model_dump_json()) == view
