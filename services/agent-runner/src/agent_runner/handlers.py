@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from datetime import timedelta
 
 import structlog
@@ -100,8 +101,8 @@ class Agent:
                 run,
                 "failed",
                 f"The model {str(error)!r} has no price, so the run's cost limit could not be kept and it was not "
-                "asked. Add it to the agent-runner's prices.yaml, or set TURNGATE_MODEL to one that is there, and "
-                "start the run again.",
+                "asked. Add its price to the agent-runner's prices.yaml, or set TURNGATE_MODEL to a model that is "
+                "there, and start the run again.",
             )
         except Unusable as error:
             logger.error("model unusable", reason=str(error), internals=error.internals, reference=_reference(due))
@@ -132,7 +133,7 @@ class Agent:
         step = run.steps + 1
 
         async def hear(text: str) -> None:
-            await self._bus.live(due.key, {"step": step, "text": text})
+            await self._show(due, {"step": step, "text": text})
 
         try:
             async with self._ledger.holding(due):
@@ -141,10 +142,15 @@ class Agent:
             await self._ledger.release(due)
             raise
         stop("agent-runner.after-answer")
-        await self._bus.live(due.key, {"step": step, "done": True})
+        await self._show(due, {"step": step, "done": True})
         kept = await self._record(due, answer)
         stop("agent-runner.after-ledger")
         return kept
+
+    async def _show(self, due: Event, body: Json) -> None:
+        """Live text is forgotten anyway: no trouble with it may cost an answer."""
+        with suppress(Exception):
+            await self._bus.live(due.key, body)
 
     async def _record(self, due: Event, answer: Answer) -> Answer:
         """The answer is paid for: it is held in hand until the ledger takes it."""
