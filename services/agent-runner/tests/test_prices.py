@@ -42,7 +42,7 @@ def test_every_profiles_model_has_a_price() -> None:
     assert PRICES.of(Profiles.load().profile("support").model)
 
 
-@given(st.sampled_from(["claude-sonnet-5-5", "claude-haiku-5-5", "standin"]), TOKENS, TOKENS, TOKENS, TOKENS)
+@given(st.sampled_from(["claude-sonnet-5-5", "claude-haiku-5-5", "stand-in"]), TOKENS, TOKENS, TOKENS, TOKENS)
 def test_no_call_costs_more_than_was_reserved_for_it(
     model: str, fresh: int, write: int, read: int, output: int
 ) -> None:

@@ -38,7 +38,7 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
         log=log,
         bus=bus,
         model=model,
-        ledger=Ledger(pool),
+        ledger=Ledger(pool, lease=settings.ack_wait),
         catalogue=Catalogue(bus),
         profiles=Profiles.load(),
         prices=Prices.load(),

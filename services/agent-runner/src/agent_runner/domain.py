@@ -72,9 +72,6 @@ class Run:
     def is_chat(self) -> bool:
         return self.started.ticket.channel == "chat"
 
-    def spent(self) -> tuple[int, int]:
-        return self.steps, self.cost_micro_usd
-
     def conversation(self) -> list[Entry]:
         """What the model is to be sent for `due`: nothing that was said after it."""
         if self.due is None:
@@ -256,7 +253,7 @@ def abandoned(events: Iterable[Event], service: str, kind: str, reference: str) 
 
 
 def ended(
-    run: Run | None,
+    run: Run,
     status: Literal["resolved", "escalated", "budget_exhausted", "failed"],
     reason: str,
     *,
@@ -264,7 +261,7 @@ def ended(
     spent: tuple[int, int] | None = None,
 ) -> RunEnded:
     """The run's end; `spent` where the last call is not yet a fact: steps and micro-dollars."""
-    steps, cost = spent or (run.spent() if run else (0, 0))
+    steps, cost = spent or (run.steps, run.cost_micro_usd)
     return RunEnded(status=status, reason=reason, steps=steps, cost_micro_usd=cost, handover=handover)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from contracts.errors import Outage
 from contracts.events import Event
+from contracts.settings import ACK_WAIT
 from psycopg.types.json import Json as AsJson
 from psycopg_pool import AsyncConnectionPool
 
@@ -17,14 +18,16 @@ from agent_runner.request import Request
 
 Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
-LEASE = 5.0  # seconds that a reservation outlives its holder; as long as the bus waits before it asks another
 LOOKED_AT_EVERY = 0.25
 
 
 class Ledger:
-    """One line a model call, by the event that led to it. `holder` names this process among all that ask."""
+    """One line a model call, by the event that led to it. `holder` names this process among all that ask.
 
-    def __init__(self, pool: Pool, lease: float = LEASE) -> None:
+    lease: seconds that a reservation outlives its holder; as long as the broker waits before it asks another.
+    """
+
+    def __init__(self, pool: Pool, lease: float = ACK_WAIT) -> None:
         self._pool = pool
         self._lease = lease
         self._holder = uuid.uuid4()
