@@ -64,10 +64,12 @@ def judge(quotes: Sequence[CallQuote], pack: PolicyPack) -> list[Judgement]:
 
 
 def moves_money(quote: CallQuote, pack: PolicyPack) -> bool:
-    """Whether it would pay if it ran: not a read, nor what will fail or has been done, unless it asks to pay again."""
+    """Whether it would pay if it ran: not a read, nor what will fail or has been done. A request to pay again does,
+    unless that has been done as well: then its quote moves nothing.
+    """
     if quote.kind == "read" or quote.will_fail is not None:
         return False
-    if quote.duplicate_of is not None and quote.facts.again_after is None:
+    if quote.duplicate_of is not None and (quote.facts.again_after is None or _nothing(quote)):
         return False
     return pack.writes.get(quote.tool) == "refund" or _amount(quote) != 0
 
@@ -143,6 +145,10 @@ def _needs(together: int, pack: PolicyPack) -> Needs | None:
 
 def _lead(needs: Needs) -> Needs:
     return needs.model_copy(update={"role": "lead", "one_of_role": None})
+
+
+def _nothing(quote: CallQuote) -> bool:
+    return quote.effect is not None and quote.effect.amount_minor == 0
 
 
 def _amount(quote: CallQuote) -> int:
