@@ -26,8 +26,8 @@ class Ledger:
 
     lease: seconds that a reservation outlives its holder; as long as the broker waits before it asks another.
 
-    The request's digest is kept beside and is not part of the key: an event has one answer, and one that was paid for is
-    used even if the tools or the prompt have changed since.
+    The request's digest is kept beside and is not part of the key: an event has one answer, and one that was paid for
+    is used even if the tools or the prompt have changed since.
     """
 
     def __init__(self, pool: Pool, lease: float = ACK_WAIT) -> None:
