@@ -2,10 +2,10 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -119,11 +119,13 @@ class Run:
         assert isinstance(fact, kind)
         return fact
 
-    def event(self, kind: type[Fact], *, after: int = 0) -> Event:
+    def event(self, *kinds: type[Fact], after: int = 0) -> Event:
+        """The first event of one of these kinds behind that sequence, as soon as it is there."""
         for event in self.api.events(f"{self.path}/events", after):
-            if event.kind == kind.kind:
+            if isinstance(event.fact, kinds):
                 return event
-        raise AssertionError(f"{self.run} ended without {kind.kind}: {self.kinds()}")
+        wanted = " or ".join(kind.kind for kind in kinds)
+        raise AssertionError(f"{self.run} ended without {wanted}: {self.kinds()}")
 
     def ended(self) -> dict[str, Any]:
         """The run's view once it has ended."""
@@ -188,8 +190,8 @@ def open_case(
     system: RunningSystem, *paid: int, tenant: str = "acme", body: str = "Please see to it.", channel: str = "ticket"
 ) -> Case:
     """A new ticket of a new customer who has one delivered order for each of these amounts, in minor units."""
-    mark = uuid.uuid4().hex[:10].upper()
-    customer, email = f"C-{mark}", f"c-{mark.lower()}@mail.example"
+    mark = secrets.randbelow(9 * 10**8) + 10**8
+    customer, email = f"C-{mark}", f"c-{mark}@mail.example"
     orders = tuple(f"ORD-{mark}{n}" for n in range(1, len(paid) + 1))
     with psycopg.connect(system.state.postgres_url) as connection:
         connection.execute("insert into shop.customers values (%s, %s, %s, %s)", [tenant, customer, "Kim Lund", email])
