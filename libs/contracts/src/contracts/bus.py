@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,13 +17,15 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from contracts import events, subjects
-from contracts.errors import CorruptLog, Outage
+from contracts.errors import CorruptLog, Forbidden, Outage
 from contracts.events import Event
 from contracts.facts import Json
 from contracts.metrics import HANDLED, HANDLING, IN_FLIGHT
-from contracts.settings import ServiceSettings
+from contracts.requests import Requests
+from contracts.settings import ACK_WAIT, ServiceSettings
 from contracts.stops import stop
 from contracts.subjects import RunKey
+from contracts.topology import HEARS_DEAD
 from contracts.tracing import span
 
 logger = structlog.get_logger()
@@ -31,29 +34,44 @@ Handler = Callable[[Event], Awaitable[object]]
 Answer = Callable[[Json], Awaitable[Json]]
 
 GIVE_UP_AFTER = 8  # deliveries
-IN_PROGRESS_EVERY = 1.5  # seconds; set-up gives consumers an ack_wait of 5
+IN_PROGRESS_EVERY = 0.3  # of the time that the broker waits for a sign of life
 TAKEN_AT_ONCE = 512
+# Characters. A dead letter has to fit into a message, escaped; what is longer stays where `sequence` finds it.
+LONGEST_QUOTE = 200_000
+
+
+@dataclass(slots=True)
+class _InHand:
+    """A message from its receipt on, as it was delivered last, and when the broker was last told that it is in hand."""
+
+    message: Msg
+    told: float
 
 
 class Bus:
     """A service's connection: what it hears, asks, answers and says outside the log."""
 
-    def __init__(self, nc: Client, service: str, outages: tuple[type[Exception], ...] = ()) -> None:
+    def __init__(
+        self, nc: Client, service: str, outages: tuple[type[Exception], ...] = (), ack_wait: float = ACK_WAIT
+    ) -> None:
         self.nc = nc
         self.service = service
         self.on_error: list[Callable[[Exception], None]] = []
         self._outages: tuple[type[Exception], ...] = (Outage, *outages)
-        self._in_flight: dict[str, tuple[Msg, float]] = {}
+        self._ack_wait = ack_wait
+        self._in_hand: dict[tuple[str, int], _InHand] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._subscriptions: list[Any] = []
         self._room = asyncio.Semaphore(TAKEN_AT_ONCE)
         self._ticker: asyncio.Task[None] | None = None
+        self._requests = Requests(nc)
+        self.on_error.append(self._requests.on_error)
 
     @classmethod
     async def connect(cls, settings: ServiceSettings, service: str, outages: tuple[type[Exception], ...] = ()) -> "Bus":
         """A connection that reconnects for ever. `outages` are the exceptions that mean a dependency is away."""
         nc = Client()
-        bus = cls(nc, service, outages)
+        bus = cls(nc, service, outages, settings.ack_wait)
 
         async def failed(error: Exception) -> None:
             for callback in bus.on_error:
@@ -101,10 +119,15 @@ class Bus:
         self, subject: str, decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
     ) -> None:
         async def arrived(message: Msg) -> None:
-            await self._room.acquire()
-            task = asyncio.get_running_loop().create_task(self._deal_with(message, decode, handler))
+            about = message.metadata
+            key = (about.stream, about.sequence.stream)
+            if (known := self._in_hand.get(key)) is not None:
+                known.message = message  # delivered again (the broker was away, say) while it is still being handled
+                return
+            self._in_hand[key] = _InHand(message, time.monotonic())
+            task = asyncio.get_running_loop().create_task(self._deal_with(key, decode, handler))
             self._tasks.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._tasks.discard)
 
         self._subscriptions.append(
             await self.nc.subscribe(subject, queue=self.service, cb=arrived, pending_msgs_limit=-1)
@@ -112,15 +135,12 @@ class Bus:
         if self._ticker is None:
             self._ticker = asyncio.create_task(self._keep_alive())
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._room.release()
-
     async def _deal_with(
-        self, message: Msg, decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
+        self, key: tuple[str, int], decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
     ) -> None:
         started = time.monotonic()
-        self._in_flight[message.reply] = (message, started)
+        in_hand = self._in_hand[key]
+        message = in_hand.message
         IN_FLIGHT.inc()
         kind = ".".join(message.subject.split(".")[-2:])
         outcome = "error"
@@ -131,17 +151,18 @@ class Bus:
                     tenant=heard.key.tenant, run=heard.key.run, turn=getattr(heard.fact, "turn", None), fact=heard.kind
                 )
             with span(f"{self.service} hears {kind}", heard if isinstance(heard, Event) else None):
-                await self._until_no_outage(handler, heard)
+                async with self._room:
+                    await self._until_no_outage(handler, heard)
             stop("before-ack")
-            await message.ack()
+            await in_hand.message.ack()
             stop("after-ack")
             outcome = "done"
         except asyncio.CancelledError:
             raise  # given to another worker once the broker notices
         except Exception as error:
-            outcome = await self._give_back(message, error)
+            outcome = await self._give_back(in_hand, error)
         finally:
-            self._in_flight.pop(message.reply, None)
+            del self._in_hand[key]
             IN_FLIGHT.dec()
             HANDLED.labels(kind, outcome).inc()
             HANDLING.labels(kind).observe(time.monotonic() - started)
@@ -158,37 +179,52 @@ class Bus:
                 await asyncio.sleep(wait * random.uniform(0.75, 1.25))  # noqa: S311 - spreads retries
                 wait = min(wait * 2, 2.0)
 
-    async def _give_back(self, message: Msg, error: Exception) -> str:
+    async def _give_back(self, in_hand: _InHand, error: Exception) -> str:
         """A bug: again later, with a growing delay, and after enough tries into the dead letters."""
-        tries = message.metadata.num_delivered
+        tries = in_hand.message.metadata.num_delivered
         logger.exception("handler failed", tries=tries, exc_info=error)
-        with suppress(nats.errors.Error, OSError):
+        try:
             if tries < GIVE_UP_AFTER and not isinstance(error, CorruptLog):
-                await message.nak(delay=min(0.2 * 2**tries, 30))
+                await in_hand.message.nak(delay=min(0.04 * self._ack_wait * 2**tries, 30))
                 return "given back"
-            letter = {
-                "service": self.service,
-                "subject": message.subject,
-                "sequence": message.metadata.sequence.stream,
-                "error": f"{type(error).__name__}: {error}"[:2000],
-                "event": message.data.decode(errors="replace"),
-            }
-            await self.nc.request(f"dead.{self.service}", json.dumps(letter).encode(), timeout=5)
-            await message.term()
+            letter = self._letter(in_hand.message, error)
+            if letter is not None:
+                reply = await self._requests.ask(f"dead.{self.service}", json.dumps(letter).encode(), timeout=5)
+                if "error" in (answer := json.loads(reply.data)):
+                    raise Outage(f"The dead letter was not taken: {answer['error']}")
+            await in_hand.message.term()
             return "dead"
-        return "unacknowledged"
+        except (nats.errors.Error, OSError, Outage, Forbidden) as trouble:
+            # It comes again once the broker misses its acknowledgement.
+            logger.error("not given back", error=repr(trouble))
+            return "unacknowledged"
+
+    def _letter(self, message: Msg, error: Exception) -> Json | None:
+        """What nobody here could handle, for those who hear dead letters. None where that would go on for ever."""
+        about: Json = {
+            "subject": message.subject,
+            "sequence": message.metadata.sequence.stream,
+            "event": message.data.decode(errors="replace")[:LONGEST_QUOTE],
+        }
+        if message.subject.startswith("dead."):
+            # A letter that could not be handled either is about the fact that the first was about.
+            with suppress(ValueError, AttributeError):
+                about |= {name: value for name, value in json.loads(message.data).items() if name in about}
+            if message.subject.removeprefix("dead.") in HEARS_DEAD:
+                logger.error("dead letter given up", subject=about["subject"], sequence=about["sequence"])
+                return None
+        return {"service": self.service, **about, "error": f"{type(error).__name__}: {error}"[:2000]}
 
     async def _keep_alive(self) -> None:
         """Tells the broker that long work is still in hand, so that only a dead worker's message is heard elsewhere."""
         while True:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(self._ack_wait / 10)
             now = time.monotonic()
-            for token, (message, since) in list(self._in_flight.items()):
-                if now - since >= IN_PROGRESS_EVERY:
+            for in_hand in list(self._in_hand.values()):
+                if now - in_hand.told >= IN_PROGRESS_EVERY * self._ack_wait:
                     with suppress(nats.errors.Error, OSError):
-                        await message.in_progress()
-                    if token in self._in_flight:
-                        self._in_flight[token] = (message, now)
+                        await in_hand.message.in_progress()
+                    in_hand.told = now
 
     # Asking and answering
 
@@ -218,9 +254,10 @@ class Bus:
         self._subscriptions.append(await self.nc.subscribe(subject, queue=self.service, cb=arrived))
 
     async def ask(self, subject: str, body: Json, timeout: float = 10.0) -> Json:
-        """Another service's answer. Raises Outage if nobody gives one in `timeout` seconds."""
+        """Another service's answer. Raises Outage if nobody gives one in `timeout` seconds, and Forbidden where the
+        broker lets this service not ask."""
         try:
-            reply = await self.nc.request(subject, json.dumps(body).encode(), timeout=timeout)
+            reply = await self._requests.ask(subject, json.dumps(body).encode(), timeout=timeout)
         except (nats.errors.Error, OSError) as error:
             raise Outage(f"Nobody answered {subject}: {error!r}") from error
         answer: Json = json.loads(reply.data)
@@ -246,7 +283,7 @@ class Bus:
             "Nats-Schedule-Target": f"timer.due.{self.service}.{name}",
         }
         try:
-            reply = await self.nc.request(
+            reply = await self._requests.ask(
                 f"timer.set.{self.service}.{name}", json.dumps(body).encode(), headers=headers, timeout=5
             )
         except (nats.errors.Error, OSError) as error:

@@ -10,18 +10,21 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 import nats.errors
+import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from contracts import events
-from contracts.errors import Conflict, CorruptLog, Forbidden, Outage
+from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import Draft, Event, Link
 from contracts.facts import CATALOGUE
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
+from contracts.requests import Requests
 from contracts.subjects import RUNS, RunKey
 from contracts.tracing import traceparent_behind
 
+logger = structlog.get_logger()
 Clock = Callable[[], datetime]
 
 # Wrong expected sequence; and, in a cluster, another proposal for the same subjects still in flight.
@@ -30,6 +33,10 @@ CONFLICT_CODES = (10071, 10164)
 TERMINAL = frozenset(kind for kind, fact in CATALOGUE.items() if fact.terminal)
 EVERYTHING = frozenset(CATALOGUE)
 _HISTORIES = 4096
+# Live events that wait for a follower. What does not fit is read from the stream, which has it anyway.
+_WAITING = 4096
+# Answers to a batched read that are its end: nothing more, nothing at all.
+_ENDS = ("204", "404")
 
 
 class Log(Protocol):
@@ -62,17 +69,17 @@ class JetStreamLog:
         self._clock = clock
         self._timeout = timeout
         self._memory: OrderedDict[RunKey, History] = OrderedDict()
-        self._publishing: dict[str, asyncio.Task[object]] = {}
-        self._refused: set[str] = set()
+        self._requests = Requests(nc)
 
     # Reading one run
 
     async def read(self, key: RunKey, at: Event | None = None) -> History:
-        known = self._memory.get(key)
-        head = at or await self.head(key)
+        head = at if at is not None and at.sequence else await self.head(key)
         if head is None:
             return History(key)
-        if known is not None and known.head is not None and head.ordinal <= known.head.ordinal:
+        known = self._memory.get(key)
+        # By sequence, which the broker gave: an ordinal is only what the author says.
+        if known is not None and known.head is not None and head.sequence <= known.head.sequence:
             return known
         return self._remember(await self._extend(known or History(key), head))
 
@@ -99,22 +106,24 @@ class JetStreamLog:
     async def _extend(self, known: History, head: Event) -> History:
         """`known` up to `head`, fetching what lies between and is read here."""
         after = known.head.ordinal if known.head else -1
-        fresh = [head]
+        if head.ordinal <= after:
+            raise CorruptLog(f"Event {head.sequence} of {known.key} says that it is number {head.ordinal} again.")
+        found = {head.ordinal: head}
         oldest = head
         while True:
-            wanted = [
-                link
-                for ordinal, link in enumerate(oldest.trail, oldest.ordinal - len(oldest.trail))
-                if ordinal > after and link.kind in self._reads
-            ]
-            fresh += await asyncio.gather(*(self._fetch(known.key, link) for link in wanted))
             reached = oldest.ordinal - len(oldest.trail)
-            if reached <= after + 1:
+            more = reached > after + 1  # then the trail goes on from the oldest event that it names
+            wanted = [
+                (ordinal, link)
+                for ordinal, link in enumerate(oldest.trail, reached)
+                if ordinal > after and (link.kind in self._reads or (more and ordinal == reached))
+            ]
+            for event in await asyncio.gather(*(self._fetch(known.key, *named) for named in wanted)):
+                found[event.ordinal] = event
+            if not more:
                 break
-            # The trail does not reach back far enough: go on from the oldest event that it names.
-            oldest = await self._fetch(known.key, oldest.trail[0])
-        unique = {event.ordinal: event for event in fresh if event.kind in self._reads}
-        ordered = tuple(unique[ordinal] for ordinal in sorted(unique))
+            oldest = found[reached]
+        ordered = tuple(found[ordinal] for ordinal in sorted(found) if found[ordinal].kind in self._reads)
         before = known.head
         for event in [*ordered, head]:
             if before and event.ordinal == before.ordinal + 1 and not event.follows(before.chain):
@@ -122,15 +131,17 @@ class JetStreamLog:
             before = event
         return History(known.key, known.events + ordered, head)
 
-    async def _fetch(self, key: RunKey, link: Link) -> Event:
+    async def _fetch(self, key: RunKey, ordinal: int, link: Link) -> Event:
         event = await self._get({"seq": link.sequence})
-        if event is None or event.key != key or event.kind != link.kind:
-            raise CorruptLog(f"Sequence {link.sequence} is not the {link.kind} of {key} that the trail names.")
+        if event is None or (event.key, event.kind, event.ordinal) != (key, link.kind, ordinal):
+            raise CorruptLog(
+                f"Sequence {link.sequence} is not event {ordinal} of {key}, the {link.kind} that a trail names."
+            )
         return event
 
     async def _get(self, query: dict[str, object]) -> Event | None:
         try:
-            answer = await self._nc.request(
+            answer = await self._requests.ask(
                 f"$JS.API.DIRECT.GET.{RUNS}", json.dumps(query).encode(), timeout=self._timeout
             )
         except (nats.errors.Error, OSError) as error:
@@ -143,6 +154,9 @@ class JetStreamLog:
         return _event(answer)
 
     def _remember(self, history: History) -> History:
+        known = self._memory.get(history.key)
+        if known and known.head and history.head and known.head.sequence > history.head.sequence:
+            return history  # another task has read further meanwhile
         self._memory[history.key] = history
         self._memory.move_to_end(history.key)
         if len(self._memory) > _HISTORIES:
@@ -157,8 +171,8 @@ class JetStreamLog:
         event = events.write(key, draft, before, self._clock(), parent)
         sequence = await self._publish(event, before.sequence if before else 0)
         event = replace(event, sequence=sequence)
-        known = self._memory.get(key)
-        if known is None or known.head is None or known.head.ordinal < event.ordinal:
+        # Only what was read here: a history that its caller made may lack events that readers would then miss.
+        if self._memory.get(key) is history or before is None:
             self._remember(history.with_event(event) if event.kind in self._reads else replace(history, head=event))
         APPENDED.labels(event.kind).inc()
         return event
@@ -169,26 +183,12 @@ class JetStreamLog:
             "Nats-Expected-Last-Subject-Sequence": str(expected),
             "Nats-Expected-Last-Subject-Sequence-Subject": event.key.every,
         }
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - appending happens in a task
-        self._publishing[subject] = task
         try:
-            reply = await self._nc.request(subject, event.payload, timeout=self._timeout, headers=headers)
+            reply = await self._requests.ask(subject, event.payload, timeout=self._timeout, headers=headers)
             answer = json.loads(reply.data)
-        except asyncio.CancelledError:
-            if subject not in self._refused:
-                raise
-            self._refused.discard(subject)
-            task.uncancel()
-            raise Forbidden(
-                f"The broker does not let this service say {event.kind}: nothing was added to {event.key.run}. "
-                "Check the service's NATS user."
-            ) from None
         except (nats.errors.Error, OSError) as error:
             # Taken or not, nobody knows: the run's head will tell.
             raise Outage(f"The log did not confirm {event.kind} of {event.key.run}: {error!r}") from error
-        finally:
-            self._publishing.pop(subject, None)
         if "error" in answer:
             if answer["error"].get("err_code") in CONFLICT_CODES:
                 CONFLICTS.labels(event.kind).inc()
@@ -200,79 +200,98 @@ class JetStreamLog:
 
     def on_error(self, error: Exception) -> None:
         """The client's error callback: a refused publish is known at once, and nowhere else."""
-        text = str(error)
-        if "permissions violation" in text.lower():
-            for subject, task in self._publishing.items():
-                if f'"{subject}"'.lower() in text.lower():
-                    self._refused.add(subject)
-                    task.cancel()
+        self._requests.on_error(error)
 
     # Following everything
 
     async def follow(self, after: int = 0, tenant: str | None = None, *, live: bool = True) -> AsyncIterator[Event]:
-        """Every accepted event behind sequence `after`, in order, once; then, if `live`, the new ones as they come."""
+        """Every accepted event behind sequence `after`, in order, once; then, if `live`, the new ones as they come.
+
+        What cannot be read as an event is logged and passed over: one author's bad message must not blind everyone.
+        An outage is waited out if `live`, and raised otherwise.
+        """
         scope = f"{tenant}.>" if tenant else ">"
-        queue: asyncio.Queue[Event] = asyncio.Queue()
+        queue: asyncio.Queue[_Found] = asyncio.Queue(_WAITING)
 
         async def arrived(msg: Msg) -> None:
-            queue.put_nowait(_event(msg))
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait(_found(msg))
 
-        subscription = None
-        if live:
-            subscription = await self._nc.subscribe(f"log.run.{scope}", cb=arrived, pending_msgs_limit=-1)
-            await self._nc.flush()
+        subscription = await self._nc.subscribe(f"log.run.{scope}", cb=arrived) if live else None
+        behind = True
         try:
-            async for stored in self._behind(after, f"run.{scope}"):
-                after = stored.sequence
-                yield stored
-            event: Event | None
-            while live:
+            while True:
+                if behind:
+                    try:
+                        async for sequence, event in self._behind(after, f"run.{scope}"):
+                            after = sequence
+                            if event is not None:
+                                yield event
+                    except Outage:
+                        if not live or self._nc.is_closed:
+                            raise
+                        await asyncio.sleep(0.2)
+                        continue
+                if not live:
+                    return
                 try:
-                    event = await asyncio.wait_for(queue.get(), timeout=2.0)
-                    missed = event.sequence > after + 1 and tenant is None
+                    sequence, event = await asyncio.wait_for(queue.get(), timeout=2.0)
                 except TimeoutError:
-                    event, missed = None, True
-                if missed:
-                    # Something may have passed us by (a lost connection, a gap): the stream itself knows.
-                    with suppress(Outage):
-                        async for late in self._behind(after, f"run.{scope}"):
-                            after = late.sequence
-                            yield late
-                if event is not None and event.sequence > after:
-                    after = event.sequence
-                    yield event
+                    behind = True  # nothing came, or nothing reached us
+                    continue
+                # A gap: another tenant's events, or lost ones of ours. The stream knows, and has this one in its place.
+                behind = sequence > after + 1
+                if sequence == after + 1:
+                    after = sequence
+                    if event is not None:
+                        yield event
         finally:
             if subscription is not None:
                 with suppress(Exception):
                     await subscription.unsubscribe()
 
-    async def _behind(self, after: int, subjects: str) -> AsyncIterator[Event]:
-        while True:
-            batch = await self._batch(after + 1, subjects)
-            for event in batch:
-                after = event.sequence
-                yield event
-            if not batch:
-                return
+    async def _behind(self, after: int, subjects: str) -> AsyncIterator["_Found"]:
+        while batch := await self._batch(after + 1, subjects):
+            for found in batch:
+                after = found[0]
+                yield found
 
-    async def _batch(self, sequence: int, subjects: str, size: int = 256) -> list[Event]:
+    async def _batch(self, sequence: int, subjects: str, size: int = 256) -> list["_Found"]:
         """Up to `size` events from `sequence` on, in one request."""
         inbox = self._nc.new_inbox()
-        subscription = await self._nc.subscribe(inbox)
-        found: list[Event] = []
+        found: list[_Found] = []
         try:
-            query = {"seq": sequence, "next_by_subj": subjects, "batch": size}
-            await self._nc.publish(f"$JS.API.DIRECT.GET.{RUNS}", json.dumps(query).encode(), reply=inbox)
-            while True:
-                answer = await subscription.next_msg(timeout=self._timeout)
-                if "Nats-Subject" not in (answer.headers or {}):
-                    return found
-                found.append(_event(answer))
+            subscription = await self._nc.subscribe(inbox)
+            try:
+                query = {"seq": sequence, "next_by_subj": subjects, "batch": size}
+                await self._nc.publish(f"$JS.API.DIRECT.GET.{RUNS}", json.dumps(query).encode(), reply=inbox)
+                while True:
+                    answer = await subscription.next_msg(timeout=self._timeout)
+                    headers = answer.headers or {}
+                    if "Nats-Subject" in headers:
+                        found.append(_found(answer))
+                    elif headers.get("Status") in _ENDS:
+                        return found
+                    else:
+                        raise Outage(f"The log refused a read: {headers.get('Status')} {headers.get('Description')}")
+            finally:
+                with suppress(Exception):
+                    await subscription.unsubscribe()
         except (nats.errors.Error, OSError) as error:
             raise Outage(f"The log did not answer a read: {error!r}") from error
-        finally:
-            with suppress(Exception):
-                await subscription.unsubscribe()
+
+
+# A message's sequence, and its event unless it cannot be read as one.
+_Found = tuple[int, Event | None]
+
+
+def _found(msg: Msg) -> _Found:
+    try:
+        event = _event(msg)
+        return event.sequence, event
+    except CorruptLog as error:
+        logger.error("unreadable event", error=str(error))
+        return int((msg.headers or {})["Nats-Sequence"]), None
 
 
 def _event(msg: Msg) -> Event:

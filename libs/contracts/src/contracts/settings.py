@@ -7,8 +7,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.identity import Issuer
 
+ACK_WAIT = 5.0
+
 
 class ServiceSettings(BaseSettings):
+    """ack_wait: seconds without a sign of life after which the broker gives a message to another worker. Set-up tells
+    the broker the same; less than the default is for tests that kill workers."""
+
     model_config = SettingsConfigDict(env_prefix="TURNGATE_", extra="ignore")
 
     nats_url: str = "nats://127.0.0.1:4222"
@@ -18,6 +23,7 @@ class ServiceSettings(BaseSettings):
     health_host: str = "127.0.0.1"
     tenants_dir: Path = Path("deploy/tenants")
     stops_dir: str | None = None
+    ack_wait: float = ACK_WAIT
     otlp_endpoint: str | None = None
     log_level: str = "info"
 

@@ -5,20 +5,26 @@ from typing import Any
 
 from nats.aio.client import Client
 
+from contracts.settings import ACK_WAIT
 from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
 from contracts.topology import HEARS, HEARS_DEAD, HEARS_TIMERS
 
 _NANOSECONDS = 1_000_000_000
 
 
-async def create_streams(url: str, user: str | None, password: str | None, replicas: int = 1) -> None:
-    """Creates or updates every stream and consumer. Safe to run again."""
+async def create_streams(
+    url: str, user: str | None, password: str | None, replicas: int = 1, ack_wait: float = ACK_WAIT
+) -> None:
+    """Creates or updates every stream and consumer. Safe to run again.
+
+    ack_wait: as in the services' settings, in seconds.
+    """
     nc = Client()
     await nc.connect(url, user=user, password=password, name="set-up", allow_reconnect=False, connect_timeout=30)
     try:
         for stream in _streams(replicas):
             await _ensure(nc, f"STREAM.{{}}.{stream['name']}", stream)
-        for stream_name, consumer in _consumers():
+        for stream_name, consumer in _consumers(ack_wait):
             await _api(
                 nc,
                 f"CONSUMER.CREATE.{stream_name}.{consumer['durable_name']}",
@@ -35,12 +41,12 @@ def _streams(replicas: int) -> list[dict[str, Any]]:
         {**kept, "name": RUNS, "subjects": ["run.>"], "republish": {"src": "run.>", "dest": "log.run.>"}},
         {**kept, "name": TENANTS, "subjects": ["tenant.>"]},
         {**common, "name": DEAD, "subjects": ["dead.>"], "retention": "limits"},
-        {**common, "name": TIMERS, "subjects": ["timer.>"], "retention": "limits", "allow_msg_schedules": True,
+        {**common, "name": TIMERS, "subjects": ["timer.>"], "retention": "workqueue", "allow_msg_schedules": True,
          "max_msgs_per_subject": 1, "discard": "old", "allow_rollup_hdrs": True},
     ]  # fmt: skip
 
 
-def _consumers() -> list[tuple[str, dict[str, Any]]]:
+def _consumers(ack_wait: float = ACK_WAIT) -> list[tuple[str, dict[str, Any]]]:
     def consumer(service: str, deliver: str, filters: list[str]) -> dict[str, Any]:
         return {
             "durable_name": service,
@@ -48,7 +54,7 @@ def _consumers() -> list[tuple[str, dict[str, Any]]]:
             "deliver_group": service,
             "deliver_policy": "all",
             "ack_policy": "explicit",
-            "ack_wait": 5 * _NANOSECONDS,
+            "ack_wait": int(ack_wait * _NANOSECONDS),
             "max_deliver": -1,
             "max_ack_pending": 20_000,
             "filter_subjects": filters,

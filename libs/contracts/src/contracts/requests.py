@@ -1,0 +1,55 @@
+"""Requests that end at once where the broker refuses them: only the client's error callback hears of that."""
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from contracts.errors import Forbidden
+
+_REFUSED = re.compile(r'permissions violation for publish to "(.+)"')
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    task: "asyncio.Task[object]"
+    refused: bool = False
+
+
+class Requests:
+    """One connection's requests in flight. Its `on_error` has to be told of the connection's errors."""
+
+    def __init__(self, nc: Client) -> None:
+        self._nc = nc
+        self._waiting: dict[str, set[_Waiting]] = {}
+
+    async def ask(self, subject: str, payload: bytes, *, timeout: float, headers: dict[str, str] | None = None) -> Msg:
+        """The answer. Raises Forbidden where the broker refuses the publish, and what the client raises otherwise."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - whoever awaits is in a task
+        waiting = _Waiting(task)
+        name = subject.lower()  # the client hands errors on in lower case
+        self._waiting.setdefault(name, set()).add(waiting)
+        try:
+            return await self._nc.request(subject, payload, timeout=timeout, headers=headers)
+        except asyncio.CancelledError:
+            if not waiting.refused or task.uncancel() > 0:
+                raise
+            raise Forbidden(
+                f"The broker does not let this service publish {subject}: nothing was sent. "
+                "Check the service's NATS user."
+            ) from None
+        finally:
+            self._waiting[name].discard(waiting)
+            if not self._waiting[name]:
+                del self._waiting[name]
+
+    def on_error(self, error: Exception) -> None:
+        """The client's error callback."""
+        refused = _REFUSED.search(str(error).lower())
+        for waiting in self._waiting.get(refused[1], ()) if refused else ():
+            if not waiting.refused:
+                waiting.refused = True
+                waiting.task.cancel()

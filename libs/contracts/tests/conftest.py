@@ -1,0 +1,57 @@
+"""What these tests share: connections to a real nats-server, and a server of their own that can be killed."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+from contracts.subjects import RunKey
+from turngate.testing import NatsAccess
+
+from .servers import House, Server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_logs() -> None:
+    """Lines as services write them: left alone, structlog draws each exception with all its local variables."""
+    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
+
+
+@pytest.fixture
+def key() -> RunKey:
+    """A run of the test's own, so that tests can share a server."""
+    return RunKey("acme", f"TCK-{uuid.uuid4().hex[:12]}-1")
+
+
+@pytest.fixture
+async def house(nats_server: NatsAccess) -> AsyncIterator[House]:
+    """Connections to the session's server, closed when the test ends."""
+    async with House(nats_server) as house:
+        yield house
+
+
+@pytest.fixture
+async def fresh_house(fresh_nats: NatsAccess) -> AsyncIterator[House]:
+    """Connections to a server of the test's own: its streams are empty, its consumers have heard nothing."""
+    async with House(fresh_nats) as house:
+        yield house
+
+
+@pytest.fixture
+def server(data_dir: Path) -> Iterator[Server]:
+    """A server of the test's own that can be killed and started again on the same port and store."""
+    server = Server(data_dir)
+    server.start()
+    try:
+        server.create_streams()
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+async def server_house(server: Server) -> AsyncIterator[House]:
+    """Connections to the server that can be killed."""
+    async with House(server.access) as house:
+        yield house
