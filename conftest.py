@@ -8,6 +8,8 @@ from turngate import testing
 from turngate.running import RunningSystem, running_system
 from turngate.testing import Cluster, Database, NatsAccess
 
+import evaluation  # noqa: F401 - else pytest takes the directory of that name for the package
+
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:

@@ -1,5 +1,7 @@
-"""The harness on the command line: `turngate evaluate`."""
+"""The harness on the command line: `turngate evaluate` and `turngate bench`."""
 
+import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +11,12 @@ import yaml
 from rich.console import Console
 from turngate.embedded.trouble import Trouble
 from turngate.people import tenants_directory
+from turngate.running import RunningSystem
 
-from evaluation import labels, report, static
+from evaluation import bench as benchmark
+from evaluation import bench_report, labels, report, static
 from evaluation.evaluate import evaluate as run_all
-from evaluation.place import people
+from evaluation.place import a_system, people
 from evaluation.score import figures
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
@@ -58,3 +62,20 @@ def evaluate(
         report.show(scores, found, currency, console)
     if not found.good:
         raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    data: Data = None,
+    scale: Annotated[float, typer.Option(help="Fewer runs, for a quick look: 0.1 is a tenth.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Measure turns a second, overhead, CPU and bytes a turn, with a scripted model that answers at once."""
+    progress = Console(stderr=True, highlight=False)
+    with contextlib.ExitStack() as stack:
+        system = RunningSystem(data) if data else stack.enter_context(a_system())
+        report = asyncio.run(benchmark.measure(system, progress.print, scale))
+    if as_json:
+        typer.echo(json.dumps(bench_report.as_json(report), indent=2))
+    else:
+        bench_report.show(report, console)

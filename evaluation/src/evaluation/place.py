@@ -15,13 +15,16 @@ People = Callable[[str], Api]
 """The gateway as a person of the tenant sees it."""
 
 
+NO_MODEL = {"ANTHROPIC_API_KEY": "", "TURNGATE_MODEL_API_KEY": ""}
+
+
 @contextmanager
 def a_system(environ: Mapping[str, str] | None = None) -> Iterator[RunningSystem]:
-    """A system of our own in a directory of its own, gone afterwards."""
+    """A system of our own in a directory of its own, with the stand-in as its model; gone afterwards."""
     data = Path(tempfile.mkdtemp(prefix="turngate-evaluation-"))
     data.chmod(0o711)  # an embedded PostgreSQL that runs as somebody else must reach it
     try:
-        with running_system(data, environ) as system:
+        with running_system(data, NO_MODEL | dict(environ or {})) as system:
             yield system
     finally:
         shutil.rmtree(data, ignore_errors=True)

@@ -5,20 +5,20 @@ from typing import Any
 
 from contracts.money import Money
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from evaluation.score import Figures, Score
 
 
 def show(scores: Sequence[Score], figures: Figures, currency: str, console: Console) -> None:
     """One row a ticket, then the figures; the last line is the number of runs that called what is forbidden."""
-    table = Table("ticket", "about", "called", "refunded", "held", "ended", "")
+    table = Table("ticket", Column("about", max_width=30), "called", "refunded", "held", "ended", "")
     for score in scores:
         refunded = sum(score.run.refunds.values())
         table.add_row(
             score.ticket,
             score.label.about,
-            ", ".join(dict.fromkeys(score.run.called)),
+            "\n".join(dict.fromkeys(score.run.called)),
             Money(refunded, currency).text() if refunded else "",
             "held" if score.run.held else "",
             score.run.status,
