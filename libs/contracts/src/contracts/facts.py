@@ -27,7 +27,8 @@ CallIds = Annotated[list[Name], Field(max_length=MOST_CALLS)]
 class Part(BaseModel):
     """A piece of a fact: frozen, and strict about unknown fields when written (readers ignore them)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Not a number is refused when the event is written, and not made null in silence.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class Fact(Part):

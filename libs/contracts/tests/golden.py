@@ -1,0 +1,47 @@
+"""Every kind of fact as it is written, one file each: what has once been in a log must be read for ever.
+
+Run as a script, it writes the files that are missing (`.venv/bin/python libs/contracts/tests/golden.py`) and changes
+none that is there. A file that no longer fits shows a fact whose meaning has changed: that is a new fact, or a new
+version with a reader for the old one. Only before a fact was written anywhere may its file be deleted and made anew.
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from contracts import events
+from contracts.events import Draft, Event
+from contracts.examples import EXAMPLES
+from contracts.facts import CATALOGUE, Json
+from contracts.subjects import RunKey
+
+FOLDER = Path(__file__).with_name("golden")
+KEY = RunKey("acme", "TCK-2004-1")
+TIME = datetime(2026, 11, 30, 9, 0, 0, 123456, tzinfo=UTC)
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+FIRST = "desk.run-started"
+
+
+def event(kind: str) -> Event:
+    """The example of a kind as an event: one begins the run, each other is caused by that and follows it."""
+    if kind == FIRST:
+        return events.write(KEY, Draft(EXAMPLES[FIRST], None), None, TIME, TRACEPARENT)
+    first = events.read(KEY.subject(FIRST), 7, event(FIRST).payload)
+    return events.write(KEY, Draft(EXAMPLES[kind], first, "example"), first, TIME, TRACEPARENT)
+
+
+def file(kind: str) -> Path:
+    return FOLDER / f"{kind}.json"
+
+
+def recorded(kind: str) -> Json:
+    document: Json = json.loads(file(kind).read_text())
+    return document
+
+
+if __name__ == "__main__":
+    for kind in CATALOGUE:
+        if not file(kind).exists():
+            text = json.dumps(event(kind).document(), indent=2, ensure_ascii=False, sort_keys=True)
+            file(kind).write_text(text + "\n")
+            print(f"wrote {file(kind).name}")
