@@ -1,7 +1,7 @@
 """A gateway as it runs: on a real broker and a real database, with the demo's issuer beside it."""
 
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from pydantic import SecretStr
 from turngate.issuer import ISSUER, Issuer
 from turngate.issuer import app as issuer_app
 from turngate.people import STAFF, Somebody
-from turngate.testing import Cluster, NatsAccess
+from turngate.testing import Cluster, Database, NatsAccess
 
 from .facts import TOM
 from .told import Others
@@ -49,6 +49,8 @@ class World:
     runs: Runs
     nats: NatsAccess
     stack: AsyncExitStack
+    superuser: str
+    stop_gateway: Callable[[], Awaitable[None]]
 
     def client(self, person: str = "alex", **more: Any) -> httpx.AsyncClient:
         return httpx.AsyncClient(
@@ -81,18 +83,19 @@ class World:
 @pytest.fixture
 async def world(fresh_nats: NatsAccess, cluster: Cluster, tmp_path: Path) -> AsyncIterator[World]:
     with cluster.database() as database:
-        async with build(fresh_nats, database.gateway, tmp_path) as world:
+        async with build(fresh_nats, database, tmp_path) as world:
             yield world
 
 
 @asynccontextmanager
-async def build(nats: NatsAccess, dsn: str, home: Path, port: int | None = None) -> AsyncIterator[World]:
-    issuer = Issuer(home / "issuer")
+async def build(nats: NatsAccess, database: Database, home: Path, port: int | None = None) -> AsyncIterator[World]:
+    issuer, dsn, superuser = Issuer(home / "issuer"), database.gateway, database.superuser
     issuer.prepare()
     async with AsyncExitStack() as stack:
         sign_in_url = await stack.enter_async_context(serving(issuer_app(issuer, list(PEOPLE.values()))))
         settings = settings_for(nats, dsn, issuer, home, port or free_port(), sign_in_url)
-        bus = await stack.enter_async_context(gateway(settings))
+        running = await stack.enter_async_context(AsyncExitStack())
+        bus = await running.enter_async_context(gateway(settings))
         pool = open_pool(dsn, size=2)
         await pool.open()
         stack.push_async_callback(pool.close)
@@ -107,6 +110,8 @@ async def build(nats: NatsAccess, dsn: str, home: Path, port: int | None = None)
             runs=Runs(JetStreamLog(bus.nc), bus, desk, Projection(dsn, desk, Feed(JetStreamLog(bus.nc))), None),
             nats=nats,
             stack=stack,
+            superuser=superuser,
+            stop_gateway=running.aclose,
         )
 
 

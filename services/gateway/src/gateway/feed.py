@@ -3,7 +3,8 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import structlog
 from contracts.errors import CorruptLog, Outage
@@ -13,6 +14,7 @@ from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
 
 logger = structlog.get_logger()
+T = TypeVar("T")
 
 # A listener that is further behind than this is not waited for: it reads from the log what it missed.
 ROOM = 2000
@@ -123,3 +125,27 @@ class Feed:
                     if fresh and not listener.overflowed:
                         after = max((e.sequence for e in fresh if isinstance(e, Event)), default=after)
                         yield fresh
+
+
+async def with_pauses(source: AsyncGenerator[T], every: float) -> AsyncGenerator[T | None]:
+    """The source's items, and None whenever nothing came for `every` seconds."""
+    pending: asyncio.Task[T] | None = None
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(anext(source))
+            done, _ = await asyncio.wait((pending,), timeout=every)
+            if not done:
+                yield None
+                continue
+            try:
+                item = pending.result()
+            except StopAsyncIteration:
+                return
+            pending = None
+            yield item
+    finally:
+        if pending is not None:
+            pending.cancel()
+            with suppress(asyncio.CancelledError, StopAsyncIteration):
+                await pending
+        await source.aclose()

@@ -8,12 +8,13 @@ import psycopg
 import structlog
 from contracts.errors import CorruptLog, Outage
 from contracts.events import Event
+from contracts.stops import stop
 from contracts.subjects import RunKey
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from gateway.desk import Connection, Desk, move_position, position_in, store, stored, work_for
-from gateway.feed import Feed
+from gateway.feed import Feed, with_pauses
 from gateway.views import RunView, evolve
 
 logger = structlog.get_logger()
@@ -73,9 +74,12 @@ class Projection:
             self.position = await position_in(connection)
             self._leads = True
             try:
-                async with aclosing(self._feed.batches(self.position)) as batches:
+                async with aclosing(with_pauses(self._feed.batches(self.position), every=1)) as batches:
                     async for batch in batches:
-                        await self.take(connection, batch)
+                        if batch is not None:
+                            await self.take(connection, batch)
+                        elif await position_in(connection) != self.position:
+                            raise Rewound
             finally:
                 self._leads = False
 
@@ -90,6 +94,8 @@ class Projection:
             for tenant, events in by_tenant.items():
                 await work_for(connection, tenant)
                 await store(connection, (await self._fold(connection, events)).values())
+            stop("gateway.before-commit")
+        stop("gateway.after-commit")
         self.position = batch[-1].sequence
         self._moved.set()
 

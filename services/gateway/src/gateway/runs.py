@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import structlog
 from contracts.bus import Bus
 from contracts.errors import Conflict, Outage
 from contracts.events import Draft, Event, event_id
@@ -82,6 +83,10 @@ class Runs:
             raise not_found("run")
         return history
 
+    async def at(self, sequence: int) -> Event | None:
+        """The fact at a place of the log, whoever's it is."""
+        return await self._log.at(sequence)
+
     async def start(self, ticket: TicketView, tenant: Tenant, asker: Principal, asked: StartRun, key: str) -> Started:
         """The ticket's next run; the one that is running, or that the same request started, if there is one."""
         if len(ticket.ticket) > LONGEST_TICKET:
@@ -152,7 +157,10 @@ class Runs:
     async def decide(self, run: str, asker: Principal, token: str, decide: Decide) -> Json:
         """The recorded fact, as a CloudEvent. Raises what approvals answers instead."""
         await self.history(asker.tenant, run)
+        structlog.contextvars.bind_contextvars(tenant=asker.tenant, run=run, turn=decide.turn)
+        stop("gateway.before-ask")
         answer = await self._bus.ask("ask.approvals.decide", {"token": token, "run": run, **decide.model_dump()})
+        stop("gateway.after-ask")
         if answer["status"] != 200:
             raise Problem(answer["status"], answer.get("title", "Refused"), answer.get("detail", ""))
         event: Json = answer["event"]
@@ -182,8 +190,10 @@ class Runs:
 
     async def _append(self, key: RunKey, decide: Callable[[History], Decision]) -> Event | Said | Refusal:
         """Decides over what the log holds and appends it; decides again whenever the run has grown meanwhile."""
+        structlog.contextvars.bind_contextvars(tenant=key.tenant, run=key.run)
         unknown = False
         while True:
+            stop("gateway.before-read")
             history = await self._log.read(key)
             stop("gateway.after-read")
             decision = decide(history)

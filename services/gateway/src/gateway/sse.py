@@ -1,9 +1,8 @@
 """Server-sent events: how frames are written, how a stream is kept alive, and where it goes on."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ from contracts.identity import Principal
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
+from gateway.feed import with_pauses
 from gateway.problems import Problem
 
 T = TypeVar("T")
@@ -38,43 +38,31 @@ def data(value: Any) -> str:
 
 def after(request: Request) -> int:
     """Where the client goes on: the larger of `Last-Event-ID` and `?after=`, 0 for neither. Raises a 400."""
-    places = [request.headers.get("last-event-id"), request.query_params.get("after")]
-    numbers = []
-    for place in places:
-        if place is None or place == "":
-            continue
-        if not (place.isascii() and place.isdigit() and len(place) <= 18):
-            raise Problem(
-                400,
-                "No such place",
-                "Last-Event-ID and `after` are the number of an event of this stream. Send none to start over.",
-            )
-        numbers.append(int(place))
-    return max(numbers, default=0)
+    return max(last_event_id(request), _number(request.query_params.get("after")))
+
+
+def last_event_id(request: Request) -> int:
+    """The last event that the client has seen of this very stream, 0 for none. Raises a 400."""
+    return _number(request.headers.get("last-event-id"))
+
+
+def _number(place: str | None) -> int:
+    if not place:
+        return 0
+    if not (place.isascii() and place.isdigit() and len(place) <= 18):
+        raise Problem(
+            400, "No such place", "Last-Event-ID and `after` are the number of an event. Send none to start over."
+        )
+    return int(place)
 
 
 async def alive(source: AsyncGenerator[T], principal: Principal, every: float) -> AsyncGenerator[T | None]:
     """The source's items, and None whenever nothing came for `every` seconds. Ends when the person's token does."""
-    pending: asyncio.Task[T] | None = None
-    try:
-        while datetime.now(UTC) < principal.expires_at:
-            pending = pending or asyncio.ensure_future(anext(source))
-            done, _ = await asyncio.wait((pending,), timeout=every)
-            if not done:
-                yield None
-                continue
-            try:
-                item = pending.result()
-            except StopAsyncIteration:
+    async with aclosing(with_pauses(source, every)) as items:
+        async for item in items:
+            if datetime.now(UTC) >= principal.expires_at:
                 return
-            pending = None
             yield item
-    finally:
-        if pending is not None:
-            pending.cancel()
-            with suppress(asyncio.CancelledError, StopAsyncIteration):
-                await pending
-        await source.aclose()
 
 
 def respond(frames: AsyncIterator[bytes]) -> StreamingResponse:

@@ -13,10 +13,17 @@ from fastapi.responses import JSONResponse, Response
 from gateway import shapes, sse
 from gateway.access import may
 from gateway.ports import Gateway, Ports
+from gateway.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["events"])
 Reader = Annotated[Principal, Depends(may("read"))]
 STREAM = {200: {"content": {"text/event-stream": {}}, "description": "id = the log's sequence, data = a CloudEvent"}}
+
+NOT_HERE = Problem(
+    400,
+    "No such place",
+    "Last-Event-ID names no event of this stream. Send the id that it gave you, or none to start over.",
+)
 
 
 @router.get("/runs/{run}/events", response_model=shapes.Events, responses=STREAM)  # type: ignore[arg-type]
@@ -24,6 +31,8 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
     """JSON, or a stream for `Accept: text/event-stream`. The stream ends behind the run's last fact."""
     after = sse.after(request)
     history = await ports.runs.history(asker.tenant, run)
+    if (last := sse.last_event_id(request)) and last not in {event.sequence for event in history.events}:
+        raise NOT_HERE
     if not wants_stream(request):
         documents = [event.document() for event in history.events if event.sequence > after]
         return JSONResponse({"events": documents})
@@ -35,6 +44,10 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
 async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Response:
     """Every fact of the tenant, from `Last-Event-ID` or `?after=` on, and then as they come."""
     after = sse.after(request)
+    if last := sse.last_event_id(request):
+        event = await ports.runs.at(last)
+        if event is None or event.key.tenant != asker.tenant:
+            raise NOT_HERE
     ports.streams.check(asker)
     return sse.respond(_of_tenant(ports, asker, after))
 

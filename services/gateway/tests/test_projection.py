@@ -1,0 +1,130 @@
+"""The views: in step with the log, written by one process, made anew on demand."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import psycopg
+import pytest
+from gateway.desk import Desk, open_pool
+from gateway.rebuild import rebuild
+from gateway.seeds import seed, tickets
+
+from .conftest import World, free_port, gateway
+from .facts import ended, started, story_from_the_hold, story_to_the_hold
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def views(world: World) -> dict[str, tuple[str, int]]:
+    return {view.run: (view.status, view.sequence) for view in await world.desk.runs("acme")}
+
+
+async def reached(world: World, sequence: int) -> None:
+    async with world.client() as alex:
+        while await world.desk.position() < sequence:
+            await alex.get("/v1/runs")
+
+
+async def test_two_gateways_keep_one_set_of_views(world: World) -> None:
+    settings = world.settings.model_copy(update={"http_port": free_port()})
+    async with gateway(settings):
+        said = []
+        for number in range(20):
+            said += await world.others.say(f"TCK-{number}-1", started(f"TCK-{number}"), ended())
+        await reached(world, said[-1].sequence)
+    assert len(await views(world)) == 20
+    assert set(await views(world)) == {f"TCK-{number}-1" for number in range(20)}
+
+
+async def test_another_gateway_goes_on_when_the_one_that_kept_the_views_is_gone(world: World) -> None:
+    first = world.settings.model_copy(update={"http_port": free_port()})
+    async with gateway(first):
+        await world.others.say("TCK-1-1", started("TCK-1"))
+    [event] = await world.others.say("TCK-1-1", ended())
+    await reached(world, event.sequence)
+    assert (await views(world))["TCK-1-1"] == ("resolved", event.sequence)
+
+
+async def test_the_views_are_made_anew_under_a_running_gateway(world: World) -> None:
+    await world.ticket()
+    said = await world.others.say("TCK-2004-1", *story_to_the_hold(), *story_from_the_hold())
+    await reached(world, said[-1].sequence)
+    before = await world.desk.runs("acme")
+
+    last = await rebuild(world.settings)
+
+    assert last == said[-1].sequence
+    assert await world.desk.runs("acme") == before
+
+
+async def test_the_views_are_made_anew_with_no_gateway_running(world: World) -> None:
+    said = await world.others.say("TCK-2004-1", *story_to_the_hold())
+    await reached(world, said[-1].sequence)
+    await world.stop_gateway()
+
+    done = await asyncio.to_thread(run_command, world, "rebuild-views")
+
+    assert done.returncode == 0, done.stderr
+    assert str(said[-1].sequence) in done.stdout
+    assert (await views(world))["TCK-2004-1"] == ("awaiting_approval", said[-1].sequence)
+
+
+async def test_seeding_twice_changes_nothing(world: World) -> None:
+    here = world.settings.tenants_dir / "acme"
+    here.mkdir(parents=True)
+    (here / "demo.yaml").write_text(
+        "tenant: acme\ntickets:\n"
+        "  - {reference: TCK-2001, customer_email: a@mail.example, subject: Where is it, body: Hello}\n"
+        "  - {reference: TCK-2002, customer_email: b@mail.example, subject: It broke, body: Hello, channel: chat}\n"
+    )
+    assert await seed(world.desk, tickets(world.settings.tenants_dir)) == 2
+    first = await world.desk.tickets("acme")
+    assert await seed(world.desk, tickets(world.settings.tenants_dir)) == 2
+    assert await world.desk.tickets("acme") == first
+
+
+async def test_no_tenant_sees_anothers_rows_whatever_the_query_says(world: World) -> None:
+    await world.ticket()
+    await world.ticket(tenant="globex")
+    dsn = world.settings.postgres_dsn.get_secret_value()
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("select * from desk.tickets").fetchall() == []
+        connection.execute("select set_config('turngate.tenant', 'globex', true)")
+        rows = connection.execute("select tenant from desk.tickets").fetchall()
+        assert rows == [("globex",)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(
+                "insert into desk.tickets (tenant, reference, channel, customer_email, subject, body, opened_at)"
+                " values ('acme', 'x', 'ticket', 'e', 's', 'b', now())"
+            )
+    with psycopg.connect(dsn) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("delete from desk.tickets")
+
+
+async def test_a_lost_database_connection_is_made_again(world: World) -> None:
+    await world.others.say("TCK-1-1", started("TCK-1"))
+    with psycopg.connect(world.superuser, autocommit=True) as connection:
+        connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turngate_gateway'")
+    [event] = await world.others.say("TCK-1-1", ended())
+    async with open_pool(world.settings.postgres_dsn.get_secret_value(), size=1) as pool:
+        desk = Desk(pool)
+        async with asyncio.timeout(20), world.client() as alex:
+            while await desk.position() < event.sequence:
+                await alex.get("/v1/runs")
+        assert [view.status for view in await desk.runs("acme")] == ["resolved"]
+
+
+def run_command(world: World, command: str) -> subprocess.CompletedProcess[str]:
+    settings = world.settings
+    environment = os.environ | {
+        "TURNGATE_NATS_URL": settings.nats_url,
+        "TURNGATE_NATS_USER": str(settings.nats_user),
+        "TURNGATE_NATS_PASSWORD": settings.nats_password.get_secret_value() if settings.nats_password else "",
+        "TURNGATE_POSTGRES_DSN": settings.postgres_dsn.get_secret_value(),
+        "TURNGATE_ISSUERS": "[]",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "gateway", command], env=environment, capture_output=True, text=True, timeout=40
+    )
