@@ -2,115 +2,19 @@
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    CallResult,
-    Customer,
-    Guard,
-    Limits,
-    Person,
-    RunStarted,
-    Ticket,
-    ToolCall,
-    Verdict,
-)
-from contracts.subjects import RunKey
-from psycopg.rows import dict_row
-from tools_shop import calls, database, demo, seeding
-from tools_shop.authority import Record
-from tools_shop.caller import Caller
+from tools_shop import database, demo, seeding
 from tools_shop.embedding import Embedder
 from tools_shop.help_centre import HelpCentre
-from tools_shop.toolset import Toolset
 from tools_shop.toolsets.shop import shop
-from tools_shop.turns import Changed, Ended, Executed, Order, Turn, Turns
+from tools_shop.turns import Turns
 from turngate.testing import Database
 
-TENANTS = Path(__file__).parents[3] / "deploy" / "tenants"
-OPERATOR = Person(subject="alex", issuer="https://issuer.test", role="operator")
-
-
-def started_for(email: str, reference: str = "TCK-1") -> RunStarted:
-    return RunStarted(
-        ticket=Ticket(reference=reference, customer=Customer(email=email), subject="Help", body="Please help."),
-        profile="support",
-        requested_by=OPERATOR,
-        limits=Limits(max_steps=12, max_cost_micro_usd=500_000),
-        model="a-model",
-        prompt_version="support/1",
-        policy_pack="acme",
-        toolset="shop",
-    )
-
-
-@dataclass
-class Shop:
-    """One tenant's shop, and how a test turns calls into quotes and executions of it."""
-
-    tenant: str
-    owner: psycopg.Connection[Any]
-    turns: Turns
-    toolset: Toolset
-    email: str = "tom.whitfield@mail.example"
-    decisions: list[tuple[CallDecided, datetime]] = field(default_factory=list)
-    over: bool = False
-
-    def turn(self, *asked: tuple[str, dict[str, Any]], run: str = "TCK-1-1", turn: int = 1, email: str = "") -> Turn:
-        proposed = [
-            ToolCall.model_construct(call_id=f"c{n}", tool=tool, arguments=a) for n, (tool, a) in enumerate(asked)
-        ]
-        started = started_for(email or self.email, run.rpartition("-")[0])
-        caller = Caller.of(RunKey(self.tenant, run), started, turn)
-        proposal = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.tenant}/{run}/{turn}"))
-        return Turn(caller, self.toolset, calls.read(self.toolset, proposed), proposal)
-
-    async def quote(self, turn: Turn) -> list[CallQuote]:
-        return await self.turns.quote(turn)
-
-    async def execute(
-        self, turn: Turn, quotes: list[CallQuote], *, declined: str = "", guards: list[Guard] | None = None
-    ) -> Executed | Changed | Ended:
-        """Runs what was quoted, as a policy that forwards everything would have it."""
-        verdicts = {
-            q.call_id: Verdict(
-                call_id=q.call_id, verdict="declined" if q.call_id == declined else "run", digest=q.digest, rule="test"
-            )
-            for q in quotes
-        }
-
-        async def record() -> Record:
-            return Record(started_for(self.email), [], self.decisions)
-
-        async def ended() -> bool:
-            return self.over
-
-        return await self.turns.execute(turn, Order(1, verdicts, guards or []), record, ended)
-
-    async def run(self, *asked: tuple[str, dict[str, Any]], **where: Any) -> list[CallResult]:
-        """Quotes and executes a turn; its results."""
-        turn = self.turn(*asked, **where)
-        executed = await self.execute(turn, await self.quote(turn))
-        assert isinstance(executed, Executed), executed
-        return list(executed.results)
-
-    def rows(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
-        """As the owner, in a transaction of its own that sees this tenant."""
-        with self.owner.transaction():
-            self.owner.execute("select set_config('turngate.tenant', %s, true)", [self.tenant])
-            cursor = self.owner.cursor(row_factory=dict_row).execute(statement.encode(), parameters)
-            return cursor.fetchall() if cursor.description else []
-
-    def refunds(self) -> list[int]:
-        found = self.rows("select amount_minor from shop.refunds where run is not null order by refunded_at, n")
-        return [row["amount_minor"] for row in found]
+from .shops import TENANTS, Shop
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def _placeholder(found: re.Match[str]) -> str:
 
 
 def as_heard(raw: str) -> dict[str, Any]:
-    """A model's text as the runner hands it on: an object that the log can carry, or the mark that it was unreadable."""
+    """A model's text as the runner hands it on: an object that the log can carry, or the mark that it is none."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) != len(pairs):

@@ -14,14 +14,23 @@ _LARGEST = 2**53 - 1
 _NEEDED = "a whole number of pence (of cents where the shop sells in dollars or euros), such as 1250 for 12.50"
 
 
-def read(tool: str, fields: Mapping[str, Reader], takes: str, raw: Any, hint: str = "") -> Arguments | Refusal:
-    """The arguments by name, normalised; those that were not given are left out."""
-    if not isinstance(raw, dict) or UNREADABLE in raw:
+def read(
+    tool: str, fields: Mapping[str, Reader], takes: str, raw: Any, *, hint: str = "", forgiving: bool = False
+) -> Arguments | Refusal:
+    """The arguments by name, normalised; those that were not given are left out.
+
+    hint: what else to say of a call that is refused. forgiving: arguments that cannot be read count as not given.
+    """
+    unreadable = not isinstance(raw, dict) or UNREADABLE in raw
+    if unreadable and forgiving:
+        raw = {}
+    elif unreadable:
         said = raw.get(UNREADABLE) if isinstance(raw, dict) else None
         why = f" ({one_line(said, 120)})" if isinstance(said, str) and said.strip() else ""
         return Refusal(
             "unreadable",
-            f"The call to {tool} could not be read{why}, so nothing was done. Send one JSON object with {takes}.",
+            f"The call to {tool} could not be read{why}, so nothing was done. "
+            f"Send one JSON object with {takes}. {hint}".strip(),
         )
     unknown = [key for key in raw if key not in fields]
     if unknown:

@@ -64,9 +64,7 @@ def echo(value: Any, depth: int = 4) -> Any:
     """Arguments that could not be used, cut down to what a fact may hold."""
     if isinstance(value, str):
         return one_line(value.encode(errors="replace").decode(), 200)
-    if isinstance(value, bool) or value is None or (isinstance(value, int) and abs(value) < 2**53):
-        return value
-    if isinstance(value, float) and value == value and abs(value) < 1e300:
+    if isinstance(value, bool) or value is None or (isinstance(value, int | float) and abs(value) < 2**53):
         return value
     if isinstance(value, dict) and depth:
         return {str(echo(str(key))): echo(item, depth - 1) for key, item in list(value.items())[:20]}

@@ -34,11 +34,12 @@ class Tool:
     schema: Json
     fields: Mapping[str, Reader]
     hint: str = ""
+    forgiving: bool = False  # does what it is for even where its arguments cannot be read
     free_text: frozenset[str] = frozenset()  # arguments that are words for people: no part of the digest
     kind: ClassVar[Literal["read", "write"]]
 
     def read(self, raw: Any) -> Arguments | Refusal:
-        return arguments.read(self.name, self.fields, self.takes, raw, self.hint)
+        return arguments.read(self.name, self.fields, self.takes, raw, hint=self.hint, forgiving=self.forgiving)
 
 
 @dataclass(frozen=True, kw_only=True)

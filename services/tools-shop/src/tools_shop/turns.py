@@ -199,9 +199,10 @@ class Turns:
                     turn.caller, turn.proposal_id, order.attempt, order.digests, results, tx.released_by
                 )
                 await receipts.keep(connection, turn.caller, receipt)
-                stop("tools-shop.before-commit")
+                stop("tools-shop.before-look")
                 if await ended():
                     return Ended()
+                stop("tools-shop.before-commit")
                 await connection.commit()
                 stop("tools-shop.after-commit")
                 return of_receipt(receipt)

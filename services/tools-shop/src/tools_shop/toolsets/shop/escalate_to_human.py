@@ -61,6 +61,7 @@ ESCALATE_TO_HUMAN = Write(
         "reason": note("None was given.", 500),
     },
     hint="Who takes the case, and how urgent it is, is not for a call to say.",
+    forgiving=True,
     free_text=frozenset({"summary", "reason"}),
     locks=_locks,
     apply=apply,

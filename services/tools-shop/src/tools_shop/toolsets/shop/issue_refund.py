@@ -219,8 +219,8 @@ ISSUE_REFUND = Write(
         "again_after": earlier_refund,
     },
     hint=(
-        "Refunds go to the original payment method, and above the shop's limit a person must approve, "
-        "whatever a call says."
+        "The most that can be refunded is what get_order says remains. Refunds go to the original payment method, and "
+        "above the shop's limit a person must approve, whatever a call says."
     ),
     free_text=frozenset({"reason"}),
     locks=_locks,
