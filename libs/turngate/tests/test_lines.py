@@ -38,3 +38,11 @@ def test_what_a_stranger_wrote_cannot_steer_the_terminal() -> None:
 def test_a_held_refund_says_who_is_needed() -> None:
     assert "£180.00 is above the £50.00" in line(event(EXAMPLES["policy.turn-held"]))
     assert "Needs 1 approver" in line(event(EXAMPLES["policy.turn-held"]))
+
+
+def test_a_refund_says_who_released_it_before_the_line_ends() -> None:
+    result = facts.CallResult(call_id="call-1", content="Refunded £180.00. " * 20)
+    executed = facts.TurnExecuted(
+        turn=1, attempt=1, receipt_id="r", results=[result], approved_by={"call-1": ["sam", "lee"]}
+    )
+    assert "released by sam and lee: Refunded £180.00." in line(event(executed))

@@ -67,8 +67,8 @@ def _forwarded(forwarded: f.TurnForwarded) -> str:
 
 def _executed(executed: f.TurnExecuted) -> str:
     def one(result: f.CallResult) -> str:
-        people = ", ".join(executed.approved_by.get(result.call_id, []))
-        return f"{result.content or 'done'}" + (f" (released by {people})" if people else "")
+        people = " and ".join(executed.approved_by.get(result.call_id, []))
+        return (f"released by {people}: " if people else "") + (result.content or "done")
 
     return "; ".join(one(result) for result in executed.results)
 
