@@ -17,7 +17,7 @@ setup: $(STAMP) ## make .venv with everything in it, `turngate` in .venv/bin
 $(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
 	@touch $@
 
@@ -49,12 +49,9 @@ format: setup ## rewrite the code in the house format
 test: setup ## run every test (`slow` ones: make test ARGS="-m slow")
 	@$(BIN)/pytest $(or $(ARGS),-m "not slow")
 
-lock: ## resolve the dependencies anew and write requirements.lock
+lock: setup ## resolve the dependencies anew and write requirements.lock
 	@$(BIN)/uv lock --upgrade
-	@$(MAKE) export
-
-export:
-	@$(BIN)/uv export --quiet --no-emit-workspace --all-groups --no-emit-index-url --no-annotate --output-file requirements.lock
+	@$(BIN)/uv export --quiet --no-emit-workspace --all-groups --all-packages --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
 
 clean: ## remove .venv and the local system's data
 	rm -rf $(VENV) .turngate

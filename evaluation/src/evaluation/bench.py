@@ -21,7 +21,7 @@ from turngate.running import RunningSystem
 from evaluation.processes import cpu_seconds
 
 TENANT = "acme"
-CUSTOMER = "tom.whitfield@example.com"
+CUSTOMER = "tom.whitfield@mail.example"
 ORDER = "ORD-10042"
 STARTS_AT_ONCE = 16
 Say = Callable[[str], None]
@@ -226,7 +226,7 @@ def by_run(events: Iterable[Event]) -> list[list[Event]]:
 
 
 def overheads(events: Iterable[Event]) -> tuple[list[float], list[float]]:
-    """Per turn, in ms: from `turn-proposed` to `turn-executed`, and from one `turn-proposed` to the agent's next fact."""
+    """Per turn, in ms: from proposed to executed, and from one proposal to the next fact of the agent."""
     to_executed, whole = [], []
     for run in by_run(events):
         facts = [event for event in run if event.kind in ("agent.turn-proposed", "agent.reply-given")]

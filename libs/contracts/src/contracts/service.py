@@ -50,6 +50,9 @@ async def _run(
             server = health.serve(settings.health_port, lambda: started and bus.connected, settings.health_host)
             stack.callback(server.shutdown)
         await start(bus, log, settings, stack)
+        await bus.nc.flush()  # the broker knows by now what this service hears and answers
+        # What the handlers use is closed behind the bus, not under the messages that it still has in hand.
+        stack.push_async_callback(bus.close)
         started = True
         logger.info("ready")
         await ended.wait()
