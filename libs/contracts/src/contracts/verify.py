@@ -8,9 +8,11 @@ from contracts.facts import (
     AnswerUnfinished,
     CallDecided,
     Hold,
+    Person,
     ReplyGiven,
     RunEnded,
     RunStarted,
+    RunTakenOver,
     TurnExecuted,
     TurnForwarded,
     TurnHeld,
@@ -25,6 +27,8 @@ from contracts.subjects import RunKey
 AFTER_THE_END = frozenset(
     {"tools.turn-executed", "tools.outcome-settled", "approvals.decision-refused", "approvals.hold-expired"}
 )
+# Once a person has taken a run over, they speak in it.
+AFTER_A_PERSON_TOOK_OVER = AFTER_THE_END | {"desk.person-said"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ def verify(events: Iterable[Event]) -> list[Violation]:
 
 def verify_run(events: list[Event]) -> list[Violation]:
     """Every rule broken in one run's events, in the order in which the log is said to hold them."""
+    if not events:
+        return []
     line = list(_line(events))
     # Behind a break in the line nothing can be concluded: what follows would be blamed for what is missing.
     return line or _Run(events[0].key).judge(events)
@@ -79,7 +85,8 @@ def _line(events: list[Event]) -> Iterator[Violation]:
         if before and before.sequence and event.sequence and event.sequence <= before.sequence:
             yield wrong("its sequence does not rise.")
         for ordinal, link in enumerate(event.trail, event.ordinal - len(event.trail)):
-            if link.kind != events[ordinal].kind or sequences.setdefault(ordinal, link.sequence) != link.sequence:
+            known = sequences.setdefault(ordinal, events[ordinal].sequence or link.sequence)
+            if link.kind != events[ordinal].kind or link.sequence != known:
                 yield wrong(f"its trail misnames event {ordinal}.")
         seen[event.id] = event.ordinal
         before = event
@@ -95,6 +102,8 @@ class _Turn:
     holds: dict[int, TurnHeld] = field(default_factory=dict)
     # Those that came in time: each counts for the effect that it names, in whichever attempt.
     decisions: list[CallDecided] = field(default_factory=list)
+    # Whether a held call was approved with changed arguments, so that it is quoted anew.
+    edited: bool = False
     # What may come next: a quote, a judgement of the latest quote, decisions, an execution; or nothing more.
     waits_for: str = "quote"
 
@@ -106,7 +115,7 @@ class _Run:
         self._key = key
         self._found: list[Violation] = []
         self._started: RunStarted | None = None
-        self._ended = False
+        self._end: Event | None = None
         self._steps = 0
         self._cost = 0
         self._turns: dict[int, _Turn] = {}
@@ -135,12 +144,16 @@ class _Run:
                 continue
             if isinstance(event.fact, RunStarted):
                 self._wrong(2, "the run starts a second time.")
-            if self._ended and event.kind not in AFTER_THE_END:
+            if self._end is not None and event.kind not in self._may_follow(self._end):
                 self._wrong(2, f"{event.kind} after the run had ended.")
             if (rule := rules.get(type(event.fact))) is not None:
                 rule(event.fact)
-            self._ended = self._ended or event.terminal
+            self._end = self._end or (event if event.terminal else None)
         return self._found
+
+    @staticmethod
+    def _may_follow(end: Event) -> frozenset[str]:
+        return AFTER_A_PERSON_TOOK_OVER if isinstance(end.fact, RunTakenOver) else AFTER_THE_END
 
     def _wrong(self, rule: int, says: str) -> None:
         self._found.append(Violation(self._key, self._event.ordinal, rule, says))
@@ -162,6 +175,8 @@ class _Run:
     def _agent_ended(self, end: RunEnded) -> None:
         if end.steps < self._steps:
             self._wrong(6, f"the run's end counts {end.steps} steps, the log {self._steps}.")
+        if end.cost_micro_usd < self._cost:
+            self._wrong(6, f"the run's end counts {end.cost_micro_usd} micro-USD, the log {self._cost}.")
 
     # Rule 3: the life of a turn
 
@@ -177,24 +192,32 @@ class _Run:
         turn = self._turns.get(fact.turn)
         if turn is None:
             self._wrong(3, f"turn {fact.turn} was never proposed.")
-        elif turn.waits_for not in due and not (self._ended and isinstance(fact, TurnExecuted)):
+        elif turn.waits_for not in due and not (self._end and isinstance(fact, TurnExecuted)):
             self._wrong(3, f"{self._event.kind} comes while turn {fact.turn} waits for its {turn.waits_for}.")
+        elif not isinstance(fact, TurnQuoted) and fact.attempt != len(turn.quotes):
+            self._wrong(3, f"{self._event.kind} is about attempt {fact.attempt}; the last is {len(turn.quotes)}.")
         return turn
 
     def _quoted(self, quoted: TurnQuoted) -> None:
         # Quoted anew: the forwarded turn met a changed world, or a held call was edited.
         if (turn := self._turn(quoted, "quote", "execution", "decisions")) is None:
             return
+        if turn.waits_for == "decisions" and not turn.edited:
+            self._wrong(3, "a held turn is quoted anew though nobody has changed it.")
         if quoted.attempt != len(turn.quotes) + 1:
             self._wrong(3, f"attempt {quoted.attempt} where attempt {len(turn.quotes) + 1} is due.")
         if [quote.call_id for quote in quoted.quotes] != [call.call_id for call in turn.proposed.calls]:
             self._wrong(3, "the quote does not cover the turn's calls in their order.")
         turn.quotes[quoted.attempt] = quoted
+        turn.edited = False
         turn.waits_for = "judgement"
 
     def _held(self, held: TurnHeld) -> None:
         if (turn := self._turn(held, "judgement")) is None:
             return
+        holds = [(hold.call_id, hold.digest) for hold in held.holds]
+        if not set(holds) <= set(self._quoted_in(turn, held.attempt)) or len(set(holds)) != len(holds):
+            self._wrong(5, f"what is held is not what attempt {held.attempt} quoted.")
         turn.holds[held.attempt] = held
         turn.waits_for = "decisions"
 
@@ -206,21 +229,23 @@ class _Run:
     def _forwarded(self, forwarded: TurnForwarded) -> None:
         if (turn := self._turn(forwarded, "judgement", "decisions")) is None:
             return
-        quoted = turn.quotes.get(forwarded.attempt)
-        digests = {quote.call_id: quote.digest for quote in quoted.quotes} if quoted else {}
-        if {v.call_id: v.digest for v in forwarded.verdicts} != digests:
+        verdicts = [(verdict.call_id, verdict.digest) for verdict in forwarded.verdicts]
+        if sorted(verdicts) != sorted(self._quoted_in(turn, forwarded.attempt)):
             self._wrong(5, f"what is forwarded is not what attempt {forwarded.attempt} quoted.")
         turn.forwards[forwarded.attempt] = forwarded
         turn.waits_for = "execution"
 
     def _decided(self, decided: CallDecided) -> None:
         turn = self._turns.get(decided.turn)
-        held = {hold.call_id: hold.digest for h in turn.holds.values() for hold in h.holds} if turn else {}
-        if turn is None or decided.call_id not in held:
-            self._wrong(5, f"call {decided.call_id} was decided and never held.")
+        if turn is None or turn.waits_for != "decisions":
+            self._wrong(5, f"call {decided.call_id} was decided while nothing was held.")
             return
-        if self._event.time < turn.holds[max(turn.holds)].expires_at:
+        held = turn.holds[max(turn.holds)]
+        if (decided.call_id, decided.digest) not in {(hold.call_id, hold.digest) for hold in held.holds}:
+            self._wrong(5, f"what was decided of call {decided.call_id} is not what was held.")
+        elif self._event.time < held.expires_at:
             turn.decisions.append(decided)
+            turn.edited = turn.edited or decided.edited is not None
 
     # Rules 4 and 5: results, and what entitled them
 
@@ -248,20 +273,32 @@ class _Run:
 
     def _released(self, turn: _Turn, hold: Hold) -> bool:
         assert self._started is not None  # noqa: S101 - event 0 was checked
-        asked = self._started.requested_by
+        customer = self._started.ticket.customer
+        # Who asked for it, and who changed what was asked for.
+        asked = {_who(self._started.requested_by)} | {
+            _who(decided.by)
+            for decided in turn.decisions
+            if decided.call_id == hold.call_id and decided.edited is not None and decided.digest != hold.digest
+        }
         people = {
-            (decided.by.issuer, decided.by.subject): decided.by.role
+            _who(decided.by): decided.by.role
             for decided in turn.decisions
             if decided.call_id == hold.call_id
             and decided.decision == "approve"
             and decided.digest == hold.digest
+            and decided.edited is None
             and RANKS.get(decided.by.role, 0) >= RANKS[hold.needs.role]
-            and (decided.by.issuer, decided.by.subject) != (asked.issuer, asked.subject)
+            and _who(decided.by) not in asked
+            and decided.by.subject not in (customer.id, customer.email)
         }
         needed = hold.needs.one_of_role
         return len(people) >= hold.needs.people and (
-            needed is None or any(RANKS.get(role, 0) >= RANKS[needed] for role in people.values())
+            needed is None or any(needed in RANKS and RANKS[role] >= RANKS[needed] for role in people.values())
         )
+
+    def _quoted_in(self, turn: _Turn, attempt: int) -> list[tuple[str, str]]:
+        quoted = turn.quotes.get(attempt)
+        return [(quote.call_id, quote.digest) for quote in quoted.quotes] if quoted else []
 
     def _results(self, turn: _Turn, call_ids: list[str]) -> None:
         if call_ids != [call.call_id for call in turn.proposed.calls]:
@@ -269,3 +306,7 @@ class _Run:
         if turn.waits_for == "nothing":
             self._wrong(4, "the turn's calls have got their results before.")
         turn.waits_for = "nothing"
+
+
+def _who(person: Person) -> tuple[str, str]:
+    return person.issuer, person.subject
