@@ -121,7 +121,7 @@ def dead_letters(broker: Broker) -> list[dict[str, Any]]:
             jetstream = client.jetstream()
             state = (await jetstream.stream_info("DEAD")).state
             found = []
-            for number in range(state.first_seq, state.last_seq + 1):
+            for number in range(max(state.first_seq, 1), state.last_seq + 1):
                 try:
                     message = await jetstream.get_msg("DEAD", number)
                 except NotFoundError:

@@ -31,10 +31,12 @@ def prepare_postgres(superuser_dsn: str, password: Password) -> None:
 
 
 def prepare_nats(url: str, user: str | None, password: str | None, replicas: int = 1) -> None:
-    """Streams and consumers."""
+    """Streams and consumers. They wait for workers as long as the services are told (TURNGATE_ACK_WAIT)."""
     from contracts import setup
+    from contracts.settings import ServiceSettings
 
-    in_thread(setup.create_streams(url, user, password, replicas=replicas))
+    ack_wait = ServiceSettings().ack_wait
+    in_thread(setup.create_streams(url, user, password, replicas=replicas, ack_wait=ack_wait))
 
 
 def seed(environments: Mapping[str, Mapping[str, str]]) -> None:

@@ -7,8 +7,9 @@ import typer
 from contracts import facts as f
 
 from turngate.api import Api
-from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, connect, print_json
-from turngate.commands.runs import print_plain, show
+from turngate.commands.connection import connect
+from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, print_json, print_plain
+from turngate.commands.runs import show
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
 from turngate.lines import money, plain

@@ -16,8 +16,7 @@ from contracts.verify import verify
 from turngate import records
 from turngate.api import Refused
 from turngate.commands.decisions import held
-from turngate.commands.options import console
-from turngate.commands.runs import print_plain
+from turngate.commands.options import console, print_plain
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
 from turngate.lines import line

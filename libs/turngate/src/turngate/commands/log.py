@@ -14,8 +14,9 @@ from contracts.events import Event, from_document
 from contracts.verify import verify
 
 from turngate import records
-from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, Url, connect, print_json
-from turngate.commands.runs import print_event, print_plain
+from turngate.commands.connection import connect
+from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, Url, print_json, print_plain
+from turngate.commands.runs import print_event
 from turngate.embedded.trouble import Trouble
 from turngate.following import path
 

@@ -7,10 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from turngate.commands.options import DEFAULT_DATA, Data, Json, print_json
-from turngate.commands.runs import print_plain
+from turngate.commands.options import DEFAULT_DATA, Data, Json, print_json, print_plain
 from turngate.embedded.trouble import Trouble
-from turngate.lines import plain
 
 dead = typer.Typer(help="What no retry could handle.", no_args_is_help=True)
 ROLE_PASSWORDS = {
@@ -82,6 +80,8 @@ def rebuild_views(data: Data = DEFAULT_DATA) -> None:
 @dead.command("list")
 def list_dead(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
     """List the dead letters: number, service, what it was about, its error."""
+    from turngate.lines import plain
+
     letters = _letters(data)
     if as_json:
         print_json({"letters": letters})
@@ -99,6 +99,8 @@ def show_dead(
     as_json: Json = False,
 ) -> None:
     """Show one dead letter with its event."""
+    from turngate.lines import plain
+
     found = [letter for letter in _letters(data) if letter["number"] == number]
     if not found:
         raise Trouble(f"There is no dead letter {number}. `turngate dead list` shows those there are.")

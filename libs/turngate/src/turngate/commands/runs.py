@@ -8,7 +8,8 @@ import typer
 from contracts.events import Event
 
 from turngate.api import Api
-from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, connect, console, print_json
+from turngate.commands.connection import connect
+from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, print_json, print_plain
 from turngate.following import follow, path
 from turngate.lines import line, plain
 
@@ -159,10 +160,6 @@ def waits_for(api: Api, run: str) -> str:
 
 def print_event(event: Event, as_json: bool) -> None:
     typer.echo(event.payload.decode() if as_json else line(event))
-
-
-def print_plain(text: str) -> None:
-    console.print(text, markup=False)
 
 
 def register(app: typer.Typer) -> None:

@@ -15,21 +15,27 @@ LONG_LIFE = 30.0
 LONGEST_WAIT = 15.0
 
 
-def next_wait(waited: float | None, lived: float) -> float:
+def next_wait(waited: float | None, lived: float, longest: float = LONGEST_WAIT) -> float:
     """How long to wait before a start: not at all after a long life or a first death, then ever longer."""
     if waited is None or lived > LONG_LIFE:
         return 0.0
-    return min(max(waited * 2, 0.5), LONGEST_WAIT)
+    return min(max(waited * 2, 0.5), longest)
 
 
 class Keeper:
     """All of it runs on the loop of the main thread: the leash of a child is tied to the thread that forked it."""
 
-    def __init__(self, child: Child, changed: Callable[[], None], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        child: Child,
+        changed: Callable[[], None],
+        say: Callable[[str], None],
+        longest_wait: float = LONGEST_WAIT,
+    ) -> None:
         self.child = child
         self.process: subprocess.Popen[bytes] | None = None
         self.restarts = 0
-        self._changed, self._say = changed, say
+        self._changed, self._say, self._longest_wait = changed, say, longest_wait
         self._stopping = False
         self._started = 0.0
 
@@ -59,7 +65,7 @@ class Keeper:
             code = await ended(self.process)
             if self._stopping:
                 return
-            waited = next_wait(waited, time.monotonic() - self._started)
+            waited = next_wait(waited, time.monotonic() - self._started, self._longest_wait)
             self._say(
                 f"{self.child.name} ended with code {code}; starting it again" + (f" in {waited:g} s" * bool(waited))
             )

@@ -12,7 +12,7 @@ from turngate import databases, setup
 from turngate.databases import DATABASE
 from turngate.embedded import hold
 from turngate.embedded.child import Child
-from turngate.embedded.keeper import Keeper
+from turngate.embedded.keeper import LONGEST_WAIT, Keeper
 from turngate.embedded.nats import SETUP
 from turngate.embedded.ports import is_free
 from turngate.embedded.services import Place, beside, place_of, services
@@ -37,6 +37,8 @@ class System:
     ) -> None:
         self.data, self.port, self.host, self._say = data.absolute(), port, host, say
         self._services, self._seeded = services, seeded
+        # Tests that kill the same service again and again do not want to wait for it ever longer.
+        self._longest_wait = float(os.environ.get("TURNGATE_LONGEST_RESTART_WAIT", LONGEST_WAIT))
         self._keepers: list[Keeper] = []
         self._keeping: list[asyncio.Task[None]] = []
         self._state: State | None = None
@@ -87,7 +89,7 @@ class System:
         self._changed()
 
     async def _begin(self, child: Child) -> None:
-        keeper = Keeper(child, self._changed, self._say)
+        keeper = Keeper(child, self._changed, self._say, self._longest_wait)
         self._keepers.append(keeper)
         await keeper.start()
         self._keeping.append(asyncio.create_task(keeper.keep()))

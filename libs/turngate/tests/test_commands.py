@@ -1,0 +1,200 @@
+"""The operator's command line on a system of its own, with the stand-in as its model."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from turngate import testing
+from turngate.running import RunningSystem, running_system
+
+TURNGATE = Path(sys.executable).with_name("turngate")
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of the facts that were printed, a line each."""
+        return [
+            f"{words[1]}.{words[2]}" for words in (line.split() for line in self.out.splitlines()) if len(words) > 3
+        ]
+
+
+@pytest.fixture(scope="module")
+def own_system() -> Iterator[RunningSystem]:
+    with testing.directory() as data, running_system(data, {"ANTHROPIC_API_KEY": ""}) as system:
+        yield system
+
+
+def turngate(system: RunningSystem, *arguments: str, stdin: str | None = None) -> Said:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TURNGATE_")}
+    environ["TURNGATE_DATA"] = str(system.data)
+    done = subprocess.run(
+        [TURNGATE, *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}),
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def test_status_shows_every_process_and_where_the_system_is_reached(own_system: RunningSystem) -> None:
+    said = turngate(own_system, "status", "--json")
+    shown = json.loads(said.out)
+    assert said.code == 0
+    assert shown["healthy"]
+    assert shown["url"].startswith("http://127.0.0.1:")
+    assert shown["nats_url"].startswith("nats://")
+    assert shown["postgres_url"].startswith("postgresql://")
+    services = {"agent-runner", "policy", "tools-shop", "approvals", "gateway"}
+    assert set(shown["processes"]) == {"postgres", "nats", "issuer", "standin", *services}
+    for process in shown["processes"].values():
+        os.kill(process["pid"], 0)
+        assert process["healthy"]
+
+
+def test_a_token_is_for_people_that_there_are(own_system: RunningSystem) -> None:
+    assert turngate(own_system, "token", "--as", "alex").out.count(".") == 2
+    refused = turngate(own_system, "token", "--as", "mallory")
+    assert refused.code == 1
+    assert "alex (acme)" in refused.err
+    assert turngate(own_system, "token").code == 2
+
+
+def test_the_twelve_tickets_are_listed_and_another_tenants_are_not(own_system: RunningSystem) -> None:
+    tickets = json.loads(turngate(own_system, "tickets", "--json").out)["tickets"]
+    assert {ticket["ticket"] for ticket in tickets} == {f"TCK-{number}" for number in range(2001, 2013)}
+    theirs = json.loads(turngate(own_system, "tickets", "--tenant", "globex", "--json").out)["tickets"]
+    assert {ticket["subject"] for ticket in theirs}.isdisjoint(ticket["subject"] for ticket in tickets)
+
+
+def test_a_ticket_that_does_not_exist_is_refused_in_the_gateways_words(own_system: RunningSystem) -> None:
+    said = turngate(own_system, "run", "TCK-9999")
+    assert said.code == 1
+    assert "No such ticket" in said.err
+
+
+def test_the_story_is_told_a_line_a_fact(own_system: RunningSystem) -> None:
+    held = turngate(own_system, "run", "TCK-2004", "--as", "alex")
+    assert held.code == 0
+    assert held.kinds[:2] == ["desk.run-started", "agent.turn-proposed"]
+    assert "policy.turn-held" in held.kinds
+    assert "issue_refund would" in held.out
+    assert "turngate approve TCK-2004-1" in held.out
+
+    queue = turngate(own_system, "approvals")
+    assert "TCK-2004-1" in queue.out
+    assert "£180.00" in queue.out
+
+    assert turngate(own_system, "approve", "TCK-2004-1").code == 2
+    by_alex = turngate(own_system, "approve", "TCK-2004-1", "--as", "alex")
+    assert (by_alex.code, by_alex.kinds) == (1, [])
+
+    approved = turngate(own_system, "approve", "TCK-2004-1", "--as", "sam", "--note", "seen the parcel")
+    assert approved.code == 0
+    assert approved.kinds[0] == "approvals.call-decided"
+    assert "released by sam" in approved.out
+    assert approved.kinds[-1] == "agent.run-ended"
+
+    again = turngate(own_system, "approve", "TCK-2004-1", "--as", "sam", "--note", "seen the parcel")
+    assert (again.code, again.kinds) == (0, [])
+    assert "TCK-2004-1 is resolved" in again.out
+    assert turngate(own_system, "decline", "TCK-2004-1", "--as", "lee").code == 1
+
+    watched = turngate(own_system, "watch", "TCK-2004-1")
+    shown = turngate(own_system, "log", "show", "TCK-2004-1")
+    assert watched.kinds == shown.kinds
+    assert watched.kinds.count("tools.turn-executed") == 2
+    assert "TCK-2004-1" in turngate(own_system, "runs", "--status", "resolved").out
+
+
+def test_a_run_can_be_followed_as_json_and_its_lines_are_those_of_the_log(own_system: RunningSystem) -> None:
+    followed = turngate(own_system, "run", "TCK-2001", "--json")
+    exported = turngate(own_system, "log", "export", "--run", "TCK-2001-1", "--tenant", "acme")
+    assert [json.loads(line) for line in followed.out.splitlines()] == [
+        json.loads(line) for line in exported.out.splitlines()
+    ]
+    assert turngate(own_system, "log", "verify", stdin=exported.out).code == 0
+
+
+def test_a_cancelled_run_says_so(own_system: RunningSystem) -> None:
+    turngate(own_system, "run", "TCK-2005", "--no-wait")
+    said = turngate(own_system, "cancel", "TCK-2005-1")
+    ended = turngate(own_system, "watch", "TCK-2005-1")
+    if said.code == 0:
+        assert ended.kinds[-1] in ("desk.run-cancelled", "tools.turn-executed")
+    else:
+        assert "ended" in said.err
+
+
+def test_the_live_log_is_whole(own_system: RunningSystem) -> None:
+    said = turngate(own_system, "log", "verify", "--json")
+    assert said.code == 0, said.out
+    assert json.loads(said.out)["runs"] >= 1
+
+
+def test_the_read_models_can_be_made_anew(own_system: RunningSystem) -> None:
+    before = json.loads(turngate(own_system, "runs", "--json").out)
+    assert turngate(own_system, "rebuild-views").code == 0
+    assert json.loads(turngate(own_system, "runs", "--json").out) == before
+
+
+def test_there_are_no_dead_letters(own_system: RunningSystem) -> None:
+    assert json.loads(turngate(own_system, "dead", "list", "--json").out) == {"letters": []}
+    assert turngate(own_system, "dead", "show", "1").code == 1
+
+
+def test_another_system_is_reached_by_url_and_token(own_system: RunningSystem) -> None:
+    def elsewhere(*arguments: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("TURNGATE_")}
+        environ |= {"TURNGATE_URL": own_system.url} | ({"TURNGATE_TOKEN": token} if token else {})
+        return subprocess.run([TURNGATE, *arguments], env=environ, capture_output=True, text=True, cwd="/")
+
+    assert "TURNGATE_TOKEN" in elsewhere("tickets").stderr
+    assert "TCK-2001" in elsewhere("tickets", token=own_system.token("ari")).stdout
+    assert "Sign in again" in elsewhere("tickets", token="none.of.ours").stderr
+    assert elsewhere("log", "export", token=own_system.token("ari")).returncode == 0
+
+
+def test_a_service_that_is_killed_is_there_again(own_system: RunningSystem) -> None:
+    before = own_system.pid("policy")
+    own_system.kill("policy")
+    while own_system.pid("policy") == before:
+        pass
+    said = turngate(own_system, "run", "TCK-2003")
+    assert said.kinds[-1] == "agent.run-ended"
+
+
+def test_a_detached_system_is_ready_when_the_command_returns_and_stops_when_told(data_dir: Path) -> None:
+    environ = {**os.environ, "TURNGATE_DATA": str(data_dir), "ANTHROPIC_API_KEY": ""}
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([TURNGATE, *arguments], env=environ, capture_output=True, text=True)
+
+    up = command("up", "--detach", "--port", "0", "--json")
+    assert up.returncode == 0, up.stderr
+    pid = json.loads(up.stdout)["pid"]
+    try:
+        assert json.loads(command("status", "--json").stdout)["healthy"]
+        twice = command("up", "--detach", "--port", "0")
+        assert twice.returncode == 1
+        assert f"pid {pid}" in twice.stderr
+        assert command("down").returncode == 0
+        assert command("status").returncode == 1
+        assert command("down").returncode == 1
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
