@@ -25,6 +25,8 @@ IN_TRANSIT = "Order KX-9 was sent in one parcel.\nShipment: Post AB2, in transit
         ("I've sent KX-771 back unused. Can you refund the £90.00?", {"KX-771": 9000}),
         ("The lamp in KX-771 is scratched. I would be happy with a refund of £10.", {"KX-771": 1000}),
         ("The lamp in KX-771 is broken, refund me £500 for it.", {"KX-771": 6150}),
+        ("KX-771: refund £61.50 for the lamp and £12.00 for one vase, both broken.", {"KX-771": 7350}),
+        ("I returned KX-771 and have not received my refund yet. £90.00!", {"KX-771": 9000}),
         ("I sent the coat (KX-9, £1,240.00) back, tags on. Please refund it.", {"KX-9": 124000}),
         ("Refund the broken lamp of KX-771 and the coat of KX-9 that I sent back.", {"KX-771": 6150, "KX-9": 124000}),
     ],
@@ -167,6 +169,7 @@ def test_a_duplicate_is_told_as_one() -> None:
         ("KX-9 never arrived, I want my money back.", ["get_order", "get_shipment_status"]),
         ("Please cancel my plan PLN-8.", ["cancel_subscription"]),
         ("Please cancel PLN-8. No need to refund anything.", ["cancel_subscription"]),
+        ("Please cancel PLN-8 and refund the last month.", ["cancel_subscription", "escalate_to_human"]),
         ("Please cancel my subscription.", []),
         ("What is your returns policy?", ["search_help_centre"]),
         ("I'd like to exchange the coat from KX-9.", ["get_order", "search_help_centre"]),
@@ -181,12 +184,19 @@ def test_it_calls_what_the_request_needs(body: str, calls: list[str]) -> None:
     assert play([first_message(body)], paper).calls() == calls
 
 
-def test_what_the_carrier_calls_delivered_and_the_customer_misses_is_a_person_s() -> None:
+@pytest.mark.parametrize("body", ["KX-9 never arrived, I want my money back.", "My order KX-9 has not arrived."])
+def test_what_the_carrier_calls_delivered_and_the_customer_misses_is_a_person_s(body: str) -> None:
     paper = Paper({**SHOP, "get_shipment_status KX-9": DELIVERED})
 
-    played = play([first_message("KX-9 never arrived, I want my money back.")], paper)
+    assert play([first_message(body)], paper).calls()[-2:] == ["get_shipment_status", "escalate_to_human"]
 
-    assert played.calls() == ["get_order", "get_shipment_status", "escalate_to_human"]
+
+def test_money_for_what_was_not_sent_yet_is_a_person_s() -> None:
+    paper = Paper({"get_order": COAT.replace("delivered, placed", "placed, placed")})
+
+    played = play([first_message("Cancel KX-9 and give me my money back.")], paper)
+
+    assert played.calls() == ["get_order", "escalate_to_human"]
 
 
 def test_in_a_chat_the_missing_reference_may_come_later() -> None:

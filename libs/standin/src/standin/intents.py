@@ -78,7 +78,7 @@ RULES: dict[Intent, tuple[str, ...]] = {
         r"\bwhere (?:can|do|to)\b|\bfees?\b|penalt|opening hours|information about|not know (?:how|what)",
     ),
     Intent.REFUND: (
-        r"\brefund|money back|\breimburs|compensat|\bpay me back|\bmy money\b|credit me",
+        r"\brefund|money back|\breimburs|compensat|\bpay me back|\bmy money\b|credit me|\bowe me\b",
         r"\bback\b.{0,12}\bmoney\b",
     ),
     Intent.CANCEL_ORDER: (
@@ -88,7 +88,7 @@ RULES: dict[Intent, tuple[str, ...]] = {
     Intent.RETURN: (r"\b(?:return|exchang|replac|swap)", r"\bsend .{1,20}\bback\b"),
     Intent.BEYOND: (
         r"\b(?:account|address|invoices?|bills?|password|pin|log ?in|details|promo|voucher|bonus|balance|wallet)\b",
-        r"\b(?:payments?|debited|deducted)\b|insur",
+        r"\b(?:payments?|debited|deducted)\b|insur|\bgdpr\b|\bmy data\b",
         r"\b(?:change|add|remove|decrease\w*|update|edit|modify)\b.{0,40}\b(?:order|item)",
     ),
     Intent.PARCEL: (

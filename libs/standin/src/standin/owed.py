@@ -12,7 +12,8 @@ _KEPT = re.compile(
     re.I,
 )
 _ASKED = re.compile(r"\b(?:refund\w*|money back|return\w*|back)\b", re.IGNORECASE)
-_SEVERAL = re.compile(r"\b(?:both|all|two|pairs?|each|every\w*)\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:both|all|two|pairs|each|every\w*)\b", re.IGNORECASE)
+_ONE = re.compile(r"\bone\b", re.IGNORECASE)
 _USED = re.compile(r"(?<!never )(?<!not )(?<!n't )\b(?:used|worn|wore|washed)\b(?! to\b)", re.IGNORECASE)
 
 
@@ -25,10 +26,15 @@ def asked(words: str, order: Order) -> int:
     """The amount in minor units that the customer asks for and the order bears out, refunded before or not."""
     stated = amounts(words)
     wanted = _wanted(words, order)
-    if wanted and len(wanted) < len(order.items):
-        due = sum(minor for _, minor in wanted)
+    priced = sum(minor for _, minor in wanted)
+    if priced and sum(set(stated)) == priced:
+        return priced
+    if not wanted:
+        due = order.refundable_minor
+    elif len(wanted) < len(order.items):
+        due = priced
     else:
-        due = sum(minor for _, minor in wanted) + order.delivery_minor if wanted else order.refundable_minor
+        due = priced + order.delivery_minor
     return min(due, max(stated)) if stated else due
 
 
@@ -53,4 +59,5 @@ def _named(clause: str, items: Sequence[Item]) -> list[Item]:
 
 
 def _price(item: Item, clause: str) -> int:
-    return item.unit_minor * (item.quantity if _SEVERAL.search(clause) else 1)
+    several = _SEVERAL.search(clause) and not _ONE.search(clause)
+    return item.unit_minor * (item.quantity if several else 1)

@@ -17,7 +17,7 @@ _SOMEBODY_ELSE = re.compile(
     r"|neighbou?r|flatmate)(?:'s order|,| \w+ \w+, who\b)",
     re.IGNORECASE,
 )
-_NOT_SENT = frozenset(("placed", "paid", "pending", "processing"))
+NOT_SENT = frozenset(("placed", "paid", "pending", "processing"))
 
 
 def look_up(known: Conversation) -> Part[list[Order] | str]:
@@ -60,7 +60,7 @@ def cancel_order(known: Conversation) -> Play:
     found = yield from look_up(known)
     if isinstance(found, str):
         return found
-    if all(order.status in _NOT_SENT for order in found):
+    if all(order.status in NOT_SENT for order in found):
         return (yield from passed_on(known, "The customer wants to cancel an order that has not been sent."))
     gone = "Your order has left us, so I cannot stop it any more."
     return (yield from by_the_book(known, "Can I cancel an order that is on its way?", gone))

@@ -1,22 +1,15 @@
 """Refunds: what is owed is paid back once; what is not is explained."""
 
-import re
-
 from standin.conversation import Conversation
 from standin.order import Order
 from standin.owed import asked, is_owed
 from standin.playbooks.colleagues import passed_on
 from standin.playbooks.help_centre import by_the_book
 from standin.playbooks.letter import letter
-from standin.playbooks.orders import look_up
-from standin.playbooks.parcels import shipments
+from standin.playbooks.orders import NOT_SENT, look_up
+from standin.playbooks.parcels import located, not_arrived
 from standin.playbooks.payments import pay_back
 from standin.playbooks.turn import Play
-
-_NOT_ARRIVED = re.compile(
-    r"(?:never|not|n't)(?: \w+)? (?:arrived?|turned up|come|received?|delivered)\b|\bis lost\b|\bgot lost\b",
-    re.IGNORECASE,
-)
 
 
 def refund(known: Conversation) -> Play:
@@ -24,8 +17,11 @@ def refund(known: Conversation) -> Play:
     if isinstance(found, str):
         return found
     words = known.everything()
-    if _NOT_ARRIVED.search(words):
-        return (yield from _not_arrived(known, found))
+    if not_arrived(known):
+        waiting = "It is still on its way, so I have not refunded anything yet."
+        return (yield from located(known, known.orders(), waiting))
+    if all(order.status in NOT_SENT for order in found):
+        return (yield from passed_on(known, "The customer wants money back for an order that has not been sent."))
     if not is_owed(words):
         used = "I have looked at your order. It has been used and nothing is wrong with it, so I cannot refund it."
         return (yield from by_the_book(known, "How long can I return something, and in what condition?", used))
@@ -49,16 +45,6 @@ def refund_status(known: Conversation) -> Play:
         ))  # fmt: skip
     found = yield from look_up(known)
     return found if isinstance(found, str) else letter(known, *map(_news, found))
-
-
-def _not_arrived(known: Conversation, found: list[Order]) -> Play:
-    """What did not arrive is looked for before it is paid back."""
-    results = yield shipments([order.reference for order in found])
-    where = [result.text for result in results]
-    if any("delivered on" in text for text in where):
-        said = " ".join(where)
-        return (yield from passed_on(known, f"The customer says that it did not arrive; the carrier says: {said}"))
-    return letter(known, *where, "It is still on its way, so I have not refunded anything yet.")
 
 
 def _not_again(order: Order) -> str:

@@ -1,9 +1,14 @@
 """Subscriptions that a customer wants to end."""
 
+import re
+
 from standin.answer import ToolCall
 from standin.conversation import Conversation, Result
+from standin.playbooks.colleagues import passed_on
 from standin.playbooks.letter import letter, sentence, why_not
 from standin.playbooks.turn import Play, Turn
+
+_MONEY_TOO = re.compile(r"(?<!need to )(?<!no )(?<!not )\b(?:refund|money back)", re.IGNORECASE)
 
 
 def subscription(known: Conversation) -> Play:
@@ -16,6 +21,8 @@ def subscription(known: Conversation) -> Play:
         for reference in references
     ]
     results = yield Turn("The customer wants this to end, so I cancel it.", tuple(calls))
+    if _MONEY_TOO.search(known.everything()):
+        return (yield from passed_on(known, "The customer also wants money back, and no tool refunds a subscription."))
     told = [_told(reference, result) for reference, result in zip(references, results, strict=True)]
     return letter(known, *told)
 
