@@ -1,16 +1,14 @@
 """Who someone is and what they may do: roles, scopes, and the check of a signed token."""
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import jwt
 from pydantic import BaseModel
 
 from contracts.facts import Person
+from contracts.keys import KeySet
 from contracts.subjects import BadToken, token
 
 # What each role may do. A token's own scopes can only narrow this.
@@ -25,6 +23,8 @@ ROLES: dict[str, frozenset[str]] = {
 # Who outranks whom when a hold asks for a role.
 RANKS = {"approver": 1, "lead": 2}
 ALGORITHMS = ("EdDSA", "RS256", "ES256")
+LONGEST = 16_000  # characters of a token
+LONGEST_NAME = 512  # as facts carry them
 
 
 class InvalidToken(Exception):
@@ -62,20 +62,27 @@ class Verifier:
     """Checks tokens against the issuers that we believe."""
 
     def __init__(self, issuers: list[Issuer], audience: str) -> None:
-        self._issuers = {issuer.issuer: issuer for issuer in issuers}
+        self._issuers = {issuer.issuer: (issuer, KeySet(issuer.jwks)) for issuer in issuers}
         self._audience = audience
 
     def verify(self, text: str) -> Principal:
-        """The principal that the token names. Raises InvalidToken, with a reason that its bearer can act on."""
+        """The principal that the token names. Raises InvalidToken, with a reason that its bearer can act on, and Outage
+        where its issuer's keys cannot be had. May wait for those, so not for an event loop. Safe in threads."""
+        if len(text) > LONGEST:
+            raise InvalidToken("The token is too long to be one of ours. Sign in again.")
         try:
             header = jwt.get_unverified_header(text)
             unverified = jwt.decode(text, options={"verify_signature": False})
-            issuer = self._issuers.get(unverified.get("iss", ""))
-            if issuer is None:
+            known = self._issuers.get(str(unverified.get("iss")))
+            if known is None:
                 raise InvalidToken("The token's issuer is not one that this system believes. Sign in again.")
+            issuer, keys = known
+            key = keys.find(header.get("kid"))
+            if key is None:
+                raise InvalidToken("The token is signed with a key that its issuer does not publish. Sign in again.")
             claims = jwt.decode(
                 text,
-                key=_key(issuer.jwks, header),
+                key=key,
                 algorithms=list(ALGORITHMS),
                 audience=self._audience,
                 issuer=issuer.issuer,
@@ -85,6 +92,8 @@ class Verifier:
             raise InvalidToken("The token has expired. Sign in again.") from error
         except jwt.PyJWTError as error:
             raise InvalidToken(f"The token is not valid: {error}. Sign in again.") from error
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise InvalidToken("The token cannot be read. Sign in again.") from error
         return _principal(claims, issuer)
 
 
@@ -98,6 +107,12 @@ def _principal(claims: dict[str, Any], issuer: Issuer) -> Principal:
         raise InvalidToken(f"The token's issuer may not speak for tenant {tenant}.")
     if role not in ROLES:
         raise InvalidToken("The token names no role that this system knows.")
+    if max(len(str(claims["sub"])), len(str(claims.get("jti", "")))) > LONGEST_NAME:
+        raise InvalidToken(f"The token's sub and jti may have {LONGEST_NAME} characters.")
+    try:
+        expires_at = datetime.fromtimestamp(int(claims["exp"]), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidToken("The token's exp is no time.") from error
     scopes = ROLES[role]
     if "scope" in claims:
         scopes &= frozenset(str(claims["scope"]).split())
@@ -108,23 +123,5 @@ def _principal(claims: dict[str, Any], issuer: Issuer) -> Principal:
         role=role,
         scopes=scopes,
         token_id=claims.get("jti"),
-        expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+        expires_at=expires_at,
     )
-
-
-def _key(jwks: str, header: dict[str, Any]) -> jwt.PyJWK:
-    for key in _keys(jwks):
-        if key.key_id == header.get("kid"):
-            return key
-    _keys.cache_clear()  # the issuer may have rotated its keys
-    for key in _keys(jwks):
-        if key.key_id == header.get("kid"):
-            return key
-    raise InvalidToken("The token is signed with a key that its issuer does not publish. Sign in again.")
-
-
-@lru_cache(maxsize=16)
-def _keys(jwks: str) -> tuple[jwt.PyJWK, ...]:
-    if jwks.startswith(("http://", "https://")):
-        return tuple(jwt.PyJWKClient(jwks).get_signing_keys())
-    return tuple(jwt.PyJWKSet.from_dict(json.loads(Path(jwks).read_text())).keys)

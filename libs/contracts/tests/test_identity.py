@@ -1,0 +1,427 @@
+"""A token is believed for what its issuer may say, while it is valid, and for nothing more."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import jwt
+import pytest
+from contracts.errors import Outage
+from contracts.identity import RANKS, ROLES, InvalidToken, Issuer, Principal, Verifier
+from contracts.keys import OLDEST, PAUSE, KeySet
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+ISSUER = "https://issuer.example"
+Json = dict[str, Any]
+
+
+class Signer:
+    """A private key and its public half as a JWK."""
+
+    def __init__(self, key_id: str, algorithm: str = "EdDSA") -> None:
+        self.key_id, self.algorithm = key_id, algorithm
+        self.private: Any = {
+            "EdDSA": ed25519.Ed25519PrivateKey.generate,
+            "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
+            "RS256": lambda: rsa.generate_private_key(65537, 2048),
+        }[algorithm]()
+
+    @property
+    def jwk(self) -> Json:
+        maker = jwt.get_algorithm_by_name(self.algorithm)
+        return json.loads(maker.to_jwk(self.private.public_key())) | {"kid": self.key_id, "use": "sig"}
+
+    def sign(self, claims: Json, **header: Any) -> str:
+        return jwt.encode(claims, self.private, algorithm=self.algorithm, headers={"kid": self.key_id, **header})
+
+
+ED, ES, RS = Signer("ed"), Signer("es", "ES256"), Signer("rs", "RS256")
+STRANGER = Signer("ed")  # bears the name of ED's key
+
+
+def claims(**changes: Any) -> Json:
+    now = int(time.time())
+    plain = {
+        "iss": ISSUER, "sub": "sam", "aud": "turngate", "tenant": "acme", "role": "approver", "iat": now - 5,
+        "exp": now + 600, "jti": "t-1",
+    }  # fmt: skip
+    return {name: value for name, value in (plain | changes).items() if value is not None}
+
+
+def publish(file: Path, *signers: Signer) -> Path:
+    file.write_text(json.dumps({"keys": [signer.jwk for signer in signers]}))
+    return file
+
+
+@pytest.fixture(scope="module")
+def jwks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish(tmp_path_factory.mktemp("issuer") / "jwks.json", ED, ES, RS)
+
+
+@pytest.fixture(scope="module")
+def verifier(jwks: Path) -> Verifier:
+    return Verifier([Issuer(issuer=ISSUER, jwks=str(jwks), tenants=["acme", "globex"])], "turngate")
+
+
+# What is believed
+
+
+@pytest.mark.parametrize("signer", [ED, ES, RS], ids=lambda signer: signer.algorithm)
+def test_a_valid_token_names_its_principal(verifier: Verifier, signer: Signer) -> None:
+    valid = claims()
+    principal = verifier.verify(signer.sign(valid))
+    assert principal == Principal(
+        subject="sam",
+        issuer=ISSUER,
+        tenant="acme",
+        role="approver",
+        scopes=ROLES["approver"],
+        token_id="t-1",
+        expires_at=datetime.fromtimestamp(valid["exp"], UTC),
+    )
+    assert principal.may("decide")
+    assert not principal.may("policy")
+    assert principal.person().model_dump() == {
+        "subject": "sam", "issuer": ISSUER, "role": "approver", "token_id": "t-1"
+    }  # fmt: skip
+
+
+@given(role=st.sampled_from(sorted(ROLES)), scopes=st.sets(st.sampled_from(sorted(set().union(*ROLES.values())))))
+def test_a_token_narrows_what_its_role_may_and_never_widens_it(verifier: Verifier, role: str, scopes: set[str]) -> None:
+    principal = verifier.verify(ED.sign(claims(role=role, scope=" ".join(scopes))))
+    assert principal.scopes == ROLES[role] & scopes
+
+
+@pytest.mark.parametrize("scope", ["", "decide,policy", ["decide", "policy"], {"decide": True}, 7, "DECIDE", "*"])
+def test_a_scope_that_is_no_list_of_words_gives_nothing(verifier: Verifier, scope: Any) -> None:
+    assert verifier.verify(ED.sign(claims(scope=scope))).scopes == frozenset()
+
+
+def test_a_scope_raised_by_hand_breaks_the_signature(verifier: Verifier) -> None:
+    head, _, signature = ED.sign(claims(role="operator", scope="read")).split(".")
+    raised = claims(role="operator", scope="read run decide policy")
+    with pytest.raises(InvalidToken):
+        verifier.verify(f"{head}.{encoded(raised)}.{signature}")
+
+
+def test_one_audience_of_many_is_enough(verifier: Verifier) -> None:
+    assert verifier.verify(ED.sign(claims(aud=["other", "turngate"]))).subject == "sam"
+
+
+# What is not
+
+
+def encoded(document: Json | bytes) -> str:
+    text = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def forged(header: Json, body: Json | bytes, signature: str = "") -> str:
+    return f"{encoded(header)}.{encoded(body)}.{signature}"
+
+
+def signed_with_the_public_key() -> str:
+    """The old trick: the public key's text as the secret of a symmetric signature."""
+    public = RS.private.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    head = f"{encoded({'alg': 'HS256', 'typ': 'JWT', 'kid': 'rs'})}.{encoded(claims())}"
+    hmac = jwt.get_algorithm_by_name("HS256")
+    return f"{head}.{encoded(hmac.sign(head.encode(), public))}"
+
+
+def valid_but(**changes: Any) -> str:
+    return ED.sign(claims(**changes))
+
+
+FALSE = {
+    "nothing": "",
+    "a word": "token",
+    "three words": "a.b.c",
+    "dots": "...",
+    "a lone surrogate": "\ud800.\ud800.\ud800",
+    "a very long one": "a" * 100_000,
+    "no signature": forged({"alg": "EdDSA", "kid": "ed"}, claims()),
+    "alg none": forged({"alg": "none"}, claims()),
+    "alg none with a key": forged({"alg": "none", "kid": "ed"}, claims()),
+    "alg None": forged({"alg": "None", "kid": "ed"}, claims()),
+    "a symmetric signature": signed_with_the_public_key(),
+    "another's key of the same name": STRANGER.sign(claims()),
+    "another key's name": ED.sign(claims(), kid="es"),
+    "another algorithm than the key's": ES.sign(claims(), kid="rs"),
+    "an unknown key": Signer("unknown").sign(claims()),
+    "no key's name": jwt.encode(claims(), ED.private, "EdDSA"),
+    "a key in its own header": STRANGER.sign(claims(), jwk=STRANGER.jwk),
+    "a key at its own address": STRANGER.sign(claims(), jku="http://127.0.0.1:1/jwks.json"),
+    "a body that is no object": forged({"alg": "EdDSA", "kid": "ed"}, b"[]"),
+    "a body without end": forged({"alg": "EdDSA", "kid": "ed"}, b"[" * 5_000),
+    "another issuer": valid_but(iss="https://evil.example"),
+    "no issuer": valid_but(iss=None),
+    "another audience": valid_but(aud="another"),
+    "no audience": valid_but(aud=None),
+    "expired": valid_but(exp=int(time.time()) - 1),
+    "no expiry": valid_but(exp=None),
+    "an expiry beyond time": valid_but(exp=10**18),
+    "no issue": valid_but(iat=None),
+    "not yet valid": valid_but(nbf=int(time.time()) + 600),
+    "issued tomorrow": valid_but(iat=int(time.time()) + 86_400),
+    "nobody": valid_but(sub=None),
+    "a very long subject": valid_but(sub="s" * 600),
+    "a very long id": valid_but(jti="j" * 600),
+    "no tenant": valid_but(tenant=None),
+    "another issuer's tenant": valid_but(tenant="initech"),
+    "a tenant that is no name": valid_but(tenant="*"),
+    "a tenant with a line break": valid_but(tenant="acme\n"),
+    "two tenants": valid_but(tenant=["acme", "globex"]),
+    "no role": valid_but(role=None),
+    "an unknown role": valid_but(role="root"),
+    "two roles": valid_but(role=["approver", "lead"]),
+    "a role in capitals": valid_but(role="Lead"),
+}
+
+
+@pytest.mark.parametrize("token", FALSE.values(), ids=FALSE.keys())
+def test_a_false_token_is_refused_with_a_reason(verifier: Verifier, token: str) -> None:
+    with pytest.raises(InvalidToken) as refused:
+        verifier.verify(token)
+    assert str(refused.value).endswith(".")
+    assert "Traceback" not in str(refused.value)
+
+
+@given(st.text(max_size=200) | st.lists(st.binary(max_size=40), min_size=3, max_size=3).map(
+    lambda parts: ".".join(encoded(part) for part in parts)))  # fmt: skip
+def test_whatever_is_no_token_is_refused_and_nothing_else_goes_wrong(verifier: Verifier, token: str) -> None:
+    with pytest.raises(InvalidToken):
+        verifier.verify(token)
+
+
+@given(st.integers(0, 10_000), st.sampled_from("AZaz09-_"))
+def test_a_changed_letter_is_found(verifier: Verifier, position: int, letter: str) -> None:
+    valid = ED.sign(claims())
+    position %= len(valid)
+    changed = valid[:position] + letter + valid[position + 1 :]
+    if base64_of(changed) == base64_of(valid):
+        return  # the last letter of a part has bits that mean nothing
+    with pytest.raises(InvalidToken):
+        verifier.verify(changed)
+
+
+def base64_of(token: str) -> list[bytes]:
+    return [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in token.split(".")]
+
+
+def test_an_issuer_speaks_for_its_own_tenants_only(tmp_path: Path) -> None:
+    other = Signer("ed")
+    ours, theirs = publish(tmp_path / "ours.json", ED), publish(tmp_path / "theirs.json", other)
+    verifier = Verifier(
+        [
+            Issuer(issuer=ISSUER, jwks=str(ours), tenants=["acme"]),
+            Issuer(issuer="https://globex.example", jwks=str(theirs), tenants=["globex"]),
+        ],
+        "turngate",
+    )
+    assert verifier.verify(other.sign(claims(iss="https://globex.example", tenant="globex"))).tenant == "globex"
+    for false in (
+        other.sign(claims(iss="https://globex.example", tenant="acme")),
+        ED.sign(claims(tenant="globex")),
+        other.sign(claims()),
+        ED.sign(claims(iss="https://globex.example", tenant="globex")),
+    ):
+        with pytest.raises(InvalidToken):
+            verifier.verify(false)
+
+
+def test_nobody_is_believed_where_there_is_no_issuer() -> None:
+    with pytest.raises(InvalidToken):
+        Verifier([], "turngate").verify(ED.sign(claims()))
+
+
+# Keys that change
+
+
+def test_a_key_that_is_published_later_is_believed_then_and_a_withdrawn_one_no_more(tmp_path: Path) -> None:
+    file = publish(tmp_path / "jwks.json", ED)
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    new = Signer("new")
+    assert verifier.verify(ED.sign(claims()))
+    with pytest.raises(InvalidToken, match="does not publish"):
+        verifier.verify(new.sign(claims()))
+
+    publish(file, ED, new)
+    assert verifier.verify(new.sign(claims()))
+    assert verifier.verify(ED.sign(claims()))
+
+    publish(file, new)
+    assert verifier.verify(new.sign(claims()))
+    with pytest.raises(InvalidToken, match="does not publish"):
+        verifier.verify(ED.sign(claims()))
+
+
+def test_a_key_replaced_under_its_name_is_the_new_one(tmp_path: Path) -> None:
+    file = publish(tmp_path / "jwks.json", ED)
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    assert verifier.verify(ED.sign(claims()))
+    publish(file, STRANGER)
+    assert verifier.verify(STRANGER.sign(claims()))
+    with pytest.raises(InvalidToken):
+        verifier.verify(ED.sign(claims()))
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", '{"keys": []}', '{"keys": 7}', None])
+def test_keys_that_cannot_be_read_any_more_are_believed_on(tmp_path: Path, broken: str | None) -> None:
+    file = publish(tmp_path / "jwks.json", ED)
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    assert verifier.verify(ED.sign(claims()))
+    file.unlink() if broken is None else file.write_text(broken)
+    assert verifier.verify(ED.sign(claims()))
+
+
+def test_keys_that_could_never_be_read_are_an_outage_and_not_the_bearers_fault(tmp_path: Path) -> None:
+    file = tmp_path / "jwks.json"
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    with pytest.raises(Outage, match="keys"):
+        verifier.verify(ED.sign(claims()))
+    publish(file, ED)
+    assert verifier.verify(ED.sign(claims()))
+
+
+def test_a_key_for_encryption_signs_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "jwks.json"
+    file.write_text(json.dumps({"keys": [ED.jwk | {"use": "enc"}, ES.jwk]}))
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    assert verifier.verify(ES.sign(claims()))
+    with pytest.raises(InvalidToken):
+        verifier.verify(ED.sign(claims()))
+
+
+def test_a_symmetric_key_in_the_set_signs_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "jwks.json"
+    secret = encoded(b"a secret of thirty-two characters")
+    file.write_text(json.dumps({"keys": [ED.jwk, {"kty": "oct", "k": secret, "kid": "hs", "alg": "HS256"}]}))
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    token = jwt.encode(claims(), b"a secret of thirty-two characters", "HS256", headers={"kid": "hs"})
+    with pytest.raises(InvalidToken):
+        verifier.verify(token)
+
+
+class Published:
+    """An issuer's key address that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.keys: list[Json] = [ED.jwk]
+        self.up = True
+        self.asked = 0
+
+
+@contextmanager
+def served(published: Published) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            published.asked += 1
+            self.send_response(200 if published.up else 503)
+            self.end_headers()
+            self.wfile.write(json.dumps({"keys": published.keys}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/jwks.json"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Hand:
+    """A clock that a test moves."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_flood_of_unknown_keys_is_one_fetch_a_pause() -> None:
+    published, clock = Published(), Hand()
+    with served(published) as url:
+        keys = KeySet(url, clock)
+        assert keys.find("ed") is not None
+        with ThreadPoolExecutor(16) as threads:
+            assert set(threads.map(keys.find, [f"unknown-{n}" for n in range(500)])) == {None}
+        assert published.asked == 1
+
+        published.keys.append(Signer("new").jwk)
+        clock.now += PAUSE
+        assert keys.find("new") is not None
+        assert published.asked == 2
+        for _ in range(3):
+            clock.now += PAUSE
+            with ThreadPoolExecutor(16) as threads:
+                list(threads.map(keys.find, [f"unknown-{n}" for n in range(100)]))
+        assert published.asked == 5
+
+
+def test_known_keys_cost_no_fetch_until_they_are_old_and_a_withdrawn_one_goes_then() -> None:
+    published, clock = Published(), Hand()
+    with served(published) as url:
+        keys = KeySet(url, clock)
+        for _ in range(20):
+            assert keys.find("ed") is not None
+            clock.now += OLDEST / 20
+        assert published.asked == 1
+        published.keys = [ES.jwk]
+        clock.now += 1
+        assert keys.find("ed") is None
+        assert published.asked == 2
+
+
+def test_an_issuer_that_is_down_is_asked_once_a_pause_and_its_known_keys_are_believed_on() -> None:
+    published, clock = Published(), Hand()
+    with served(published) as url:
+        keys = KeySet(url, clock)
+        assert keys.find("ed") is not None
+        published.up = False
+        clock.now += OLDEST + 1
+        for _ in range(50):
+            assert keys.find("ed") is not None
+            assert keys.find("unknown") is None
+        assert published.asked == 2
+
+
+def test_an_issuer_that_was_never_up_is_an_outage() -> None:
+    published, clock = Published(), Hand()
+    published.up = False
+    with served(published) as url:
+        keys = KeySet(url, clock)
+        for _ in range(5):
+            with pytest.raises(Outage):
+                keys.find("ed")
+        assert published.asked == 1
+        published.up = True
+        clock.now += PAUSE
+        assert keys.find("ed") is not None
+
+
+# Roles
+
+
+def test_who_decides_outranks_nobody_by_accident() -> None:
+    assert {role for role, scopes in ROLES.items() if "decide" in scopes} == set(RANKS)
+    assert RANKS["approver"] < RANKS["lead"]
+    assert ROLES["approver"] < ROLES["lead"]
+    assert ROLES["customer"] == {"chat"}
+    assert not ROLES["auditor"] & {"run", "cancel", "decide", "take_over", "policy", "limits", "stop", "erase"}
+    assert not ROLES["admin"] & {"decide", "run", "policy", "limits"}
