@@ -26,7 +26,7 @@ from contracts.settings import ACK_WAIT, ServiceSettings
 from contracts.stops import stop
 from contracts.subjects import RunKey
 from contracts.topology import HEARS_DEAD
-from contracts.tracing import span
+from contracts.tracing import headers, span
 
 logger = structlog.get_logger()
 
@@ -142,15 +142,18 @@ class Bus:
         in_hand = self._in_hand[key]
         message = in_hand.message
         IN_FLIGHT.inc()
-        kind = ".".join(message.subject.split(".")[-2:])
+        kind = _kind(message.subject)
         outcome = "error"
         try:
             heard = decode(message)
-            if isinstance(heard, Event):
+            event = heard if isinstance(heard, Event) else None
+            if event is not None:
                 structlog.contextvars.bind_contextvars(
-                    tenant=heard.key.tenant, run=heard.key.run, turn=getattr(heard.fact, "turn", None), fact=heard.kind
+                    tenant=event.key.tenant, run=event.key.run, turn=getattr(event.fact, "turn", None), fact=kind
                 )
-            with span(f"{self.service} hears {kind}", heard if isinstance(heard, Event) else None):
+            elif {"tenant", "run"} <= heard.keys():
+                structlog.contextvars.bind_contextvars(tenant=heard["tenant"], run=heard["run"], fact=kind)
+            with span(f"{self.service} hears {kind}", event, message.headers):
                 async with self._room:
                     await self._until_no_outage(handler, heard)
             stop("before-ack")
@@ -233,7 +236,8 @@ class Bus:
 
         async def deal(message: Msg) -> None:
             try:
-                body = await handler(json.loads(message.data))
+                with span(f"{self.service} answers {subject}", came_with=message.headers):
+                    body = await handler(json.loads(message.data))
             except self._outages:
                 body = {
                     "status": 503,
@@ -253,11 +257,14 @@ class Bus:
 
         self._subscriptions.append(await self.nc.subscribe(subject, queue=self.service, cb=arrived))
 
-    async def ask(self, subject: str, body: Json, timeout: float = 10.0) -> Json:
-        """Another service's answer. Raises Outage if nobody gives one in `timeout` seconds, and Forbidden where the
-        broker lets this service not ask."""
+    async def ask(self, subject: str, body: Json, timeout: float = 10.0, about: Event | None = None) -> Json:
+        """Another service's answer; `about` is the fact that the question goes back to. Raises Outage if nobody gives
+        one in `timeout` seconds, and Forbidden where the broker lets this service not ask."""
         try:
-            reply = await self._requests.ask(subject, json.dumps(body).encode(), timeout=timeout)
+            with span(f"{self.service} asks {subject}", about):
+                reply = await self._requests.ask(
+                    subject, json.dumps(body).encode(), timeout=timeout, headers=headers() or None
+                )
         except (nats.errors.Error, OSError) as error:
             raise Outage(f"Nobody answered {subject}: {error!r}") from error
         answer: Json = json.loads(reply.data)
@@ -278,13 +285,14 @@ class Bus:
 
     async def set_timer(self, name: str, at: datetime, body: Json) -> None:
         """Has `body` delivered to this service's `hear_timers` at a time. The same name set again replaces it."""
-        headers = {
+        schedule = {
             "Nats-Schedule": f"@at {at.isoformat().replace('+00:00', 'Z')}",
             "Nats-Schedule-Target": f"timer.due.{self.service}.{name}",
+            **headers(),
         }
         try:
             reply = await self._requests.ask(
-                f"timer.set.{self.service}.{name}", json.dumps(body).encode(), headers=headers, timeout=5
+                f"timer.set.{self.service}.{name}", json.dumps(body).encode(), headers=schedule, timeout=5
             )
         except (nats.errors.Error, OSError) as error:
             raise Outage(f"The timer {name} was not set: {error!r}") from error
@@ -302,3 +310,9 @@ class Bus:
             task.cancel()
         with suppress(Exception):
             await self.nc.close()
+
+
+def _kind(subject: str) -> str:
+    """What sort of message it is: the fact of a run; for timers and dead letters not which one."""
+    tokens = subject.split(".")
+    return ".".join(tokens[-2:] if tokens[0] == "run" else tokens[:2])

@@ -167,7 +167,7 @@ class JetStreamLog:
 
     async def append(self, history: History, draft: Draft) -> Event:
         before, key = history.head, history.key
-        parent = traceparent_behind(draft.cause)
+        parent = traceparent_behind(draft.cause, before)
         event = events.write(key, draft, before, self._clock(), parent)
         sequence = await self._publish(event, before.sequence if before else 0)
         event = replace(event, sequence=sequence)
@@ -175,6 +175,15 @@ class JetStreamLog:
         if self._memory.get(key) is history or before is None:
             self._remember(history.with_event(event) if event.kind in self._reads else replace(history, head=event))
         APPENDED.labels(event.kind).inc()
+        logger.info(
+            "said",
+            tenant=key.tenant,
+            run=key.run,
+            turn=getattr(draft.fact, "turn", None),
+            fact=event.kind,
+            ordinal=event.ordinal,
+            sequence=sequence,
+        )
         return event
 
     async def _publish(self, event: Event, expected: int) -> int:

@@ -35,7 +35,8 @@ class MemoryLog:
         run = self._runs.get(history.key, ())
         if (history.head.ordinal if history.head else -1) != len(run) - 1:
             raise Conflict(f"{history.key.run} has grown since it was read.")
-        event = events.write(history.key, draft, history.head, self._clock(), traceparent_behind(draft.cause))
+        parent = traceparent_behind(draft.cause, history.head)
+        event = events.write(history.key, draft, history.head, self._clock(), parent)
         event = replace(event, sequence=len(self.accepted) + 1)
         self.accepted.append(event)
         self._runs[history.key] = (*run, event)

@@ -1,7 +1,7 @@
 """One trace a run: a fact's `traceparent` hangs it under what led to it, through all five services."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from opentelemetry import trace
@@ -29,25 +29,46 @@ def configure(service: str, endpoint: str | None) -> None:
     _enabled = True
 
 
+def enabled() -> bool:
+    """Whether spans are sent anywhere."""
+    return _enabled
+
+
 @contextmanager
-def span(name: str, event: Event | None) -> Iterator[None]:
-    """Everything inside happens because of `event`."""
+def span(name: str, event: Event | None = None, came_with: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Everything inside happens because of `event`, or of the message that came with these headers; without either, of
+    what we are in the midst of."""
     if not _enabled:
         yield
         return
-    parent = _propagator.extract({"traceparent": event.traceparent}) if event and event.traceparent else None
-    attributes = {"turngate.tenant": event.key.tenant, "turngate.run": event.key.run} if event else {}
-    with trace.get_tracer("turngate").start_as_current_span(name, context=parent, attributes=attributes):
+    given = event.traceparent if event else (came_with or {}).get("traceparent")
+    around = trace.get_current_span().get_span_context()
+    with trace.get_tracer("turngate").start_as_current_span(
+        name,
+        context=_propagator.extract({"traceparent": given}) if given else None,
+        links=[trace.Link(around)] if given and around.is_valid else [],
+        attributes={"turngate.tenant": event.key.tenant, "turngate.run": event.key.run} if event else {},
+    ):
         yield
 
 
-def traceparent_behind(cause: Event | None) -> str:
-    """The `traceparent` for a fact: of the span that we are in, else its cause's, else a new trace."""
+def headers() -> dict[str, str]:
+    """What a message takes along, so that whoever hears it goes on in our trace."""
     carrier: dict[str, str] = {}
     if _enabled:
         _propagator.inject(carrier)
-    if "traceparent" in carrier:
-        return carrier["traceparent"]
-    if cause is not None and cause.traceparent:
-        return cause.traceparent
-    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+    return carrier
+
+
+def traceparent_behind(cause: Event | None, before: Event | None) -> str:
+    """The `traceparent` for a fact behind `before`: of the span that we are in, unless that is of another trace than
+    the run's; else its cause's, or that of the fact before; else a new one."""
+    known = (cause and cause.traceparent) or (before and before.traceparent)
+    here = headers().get("traceparent")
+    if here and (not known or _trace_id(here) == _trace_id(known)):
+        return here
+    return known or f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-{int(_enabled):02}"
+
+
+def _trace_id(traceparent: str) -> str:
+    return traceparent[3:35]
