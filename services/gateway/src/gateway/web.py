@@ -6,6 +6,7 @@ from importlib.resources import files
 
 import psycopg
 import structlog
+from contracts import tracing
 from contracts.errors import Outage
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,6 +25,7 @@ from gateway.routes import approvals, events, health, runs, tickets
 
 logger = structlog.get_logger()
 ROUTERS = (tickets.router, runs.router, approvals.router, events.router)
+UNTRACED = "/healthz,/readyz,/metrics,/static"
 CONSOLE = (pages.router, forms.router, streams.router)
 
 
@@ -55,6 +57,10 @@ def application(gateway: Gateway) -> FastAPI:
     _refusals(app)
     app.add_middleware(BodyLimit, most=gateway.settings.max_body_bytes)
     app.add_middleware(Around)
+    if tracing.enabled():
+        from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
+
+        FastAPIInstrumentor.instrument_app(app, excluded_urls=UNTRACED, exclude_spans=["receive", "send"])
     return app
 
 
