@@ -1,9 +1,13 @@
 """The published contract of the log: an AsyncAPI 3.0 document, made from the facts themselves."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+from contracts import events
+from contracts.events import Draft
 from contracts.examples import EXAMPLES
 from contracts.facts import CATALOGUE, Json
+from contracts.subjects import RunKey
 from contracts.topology import AUTHORS
 
 VERSION = "1.0.0"
@@ -24,6 +28,8 @@ _ENVELOPE: dict[str, Any] = {
     "traceparent": {"type": "string"},
 }
 _OPTIONAL = ("cause", "traceparent")
+_RUN = RunKey("acme", "TCK-2004-1")
+_TIME = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 
 
 def document() -> Json:
@@ -51,12 +57,12 @@ def document() -> Json:
                 "properties": {
                     **_ENVELOPE,
                     "type": {"type": "string", "const": f"turngate.{kind}.v1"},
-                    "data": fact.model_json_schema(
-                        ref_template=f"#/components/messages/{name}/payload/$defs/{{model}}"
+                    "data": _open(
+                        fact.model_json_schema(ref_template=f"#/components/messages/{name}/payload/$defs/{{model}}")
                     ),
                 },
             },
-            "examples": [{"name": kind, "payload": {"data": EXAMPLES[kind].model_dump(mode="json")}}],
+            "examples": [{"name": kind, "payload": _example(kind)}],
         }
         schema = messages[name]["payload"]
         schema["$defs"] = schema["properties"]["data"].pop("$defs", {})
@@ -73,3 +79,23 @@ def document() -> Json:
         "operations": operations,
         "components": {"messages": messages},
     }
+
+
+def _open(schema: Any) -> Any:
+    """The schema for readers, to whom a newer fact may say more: only writers are held to the known fields."""
+    if isinstance(schema, dict):
+        return {
+            name: _open(inner)
+            for name, inner in schema.items()
+            if not (name == "additionalProperties" and inner is False)
+        }
+    return [_open(inner) for inner in schema] if isinstance(schema, list) else schema
+
+
+def _example(kind: str) -> Json:
+    """A whole CloudEvent: the first fact of a run, or one that it caused."""
+    first = events.write(_RUN, Draft(EXAMPLES["desk.run-started"], None), None, _TIME)
+    if kind == first.kind:
+        return first.document()
+    first = events.read(_RUN.subject(first.kind), 1, first.payload)
+    return events.write(_RUN, Draft(EXAMPLES[kind], first), first, _TIME).document()
