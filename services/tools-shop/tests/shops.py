@@ -84,7 +84,7 @@ class Shop:
         }
 
         async def record() -> Record:
-            return Record(started_for(self.email), [], self.decisions)
+            return Record(started_for(self.email), self.decisions)
 
         async def ended() -> bool:
             return self.over

@@ -39,7 +39,7 @@ def held(needs: Needs = ANYBODY, digest: str = DIGEST) -> tuple[TurnHeld, dateti
 def may_run(
     decisions: Sequence[tuple], *, holds: Sequence[tuple] = (held(),), minor: int = 18000, floor: int = 10000
 ) -> bool:
-    record = Record(started_for("tom@mail.example"), list(holds), list(decisions))
+    record = Record(started_for("tom@mail.example"), [*holds, *decisions])
     digests = {"a": DIGEST}
     released = authority.released_by(record, digests)
     return not authority.lacking(record, digests, released, {"a": Money(minor, "GBP")}, floor)

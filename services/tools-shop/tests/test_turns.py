@@ -253,6 +253,24 @@ async def test_reads_ask_the_database_once_a_quote_and_once_an_execution(acme, m
     assert asked == [2, 2]
 
 
+async def test_what_had_been_paid_is_told_again_also_when_the_run_has_ended(acme):
+    turn = acme.turn(refund(4000))
+    quotes = await acme.quote(turn)
+    first = await acme.execute(turn, quotes)
+    acme.over = True
+    assert await acme.execute(turn, quotes) == first
+
+
+async def test_a_tenant_is_bound_for_one_turn_only(acme, postgres: Database):
+    async with database.pool(postgres.tools, 1) as pool:
+        acme.turns = Turns(pool)
+        await acme.run(look())
+        await acme.run(refund(4000))
+        async with pool.connection() as connection:
+            bound = await connection.execute("select current_setting('turngate.tenant', true) as tenant")
+            assert (await bound.fetchone())["tenant"] in (None, "")
+
+
 async def test_an_order_of_another_customer_cannot_be_told_from_one_that_does_not_exist(acme):
     theirs, nobodys = await acme.run(look("ORD-10041"), look("ORD-99999"))
     assert theirs.content.replace("ORD-10041", "ORD-99999") == nobodys.content

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from contracts.events import Event
-from contracts.facts import CallDecided, Hold, Needs, Person, RunStarted, TurnHeld
+from contracts.facts import CallDecided, Fact, Hold, Needs, Person, RunStarted, TurnHeld
 from contracts.identity import RANKS
 from contracts.money import Money
 
@@ -14,28 +14,25 @@ from tools_shop.outcomes import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was said of one turn, each kind read from the log by its exact subject."""
+    """What was said of one turn: its holds and the decisions on them with their times, in the log's order."""
 
     started: RunStarted
-    holds: Sequence[tuple[TurnHeld, datetime]] = ()
-    decisions: Sequence[tuple[CallDecided, datetime]] = ()
+    said: Sequence[tuple[Fact, datetime]] = ()
 
     @classmethod
     def of(cls, started: RunStarted, turn: int, events: Iterable[Event]) -> "Record":
-        facts = [(event.fact, event.time) for event in events]
-        return cls(
-            started,
-            [(fact, time) for fact, time in facts if isinstance(fact, TurnHeld) and fact.turn == turn],
-            [(fact, time) for fact, time in facts if isinstance(fact, CallDecided) and fact.turn == turn],
-        )
+        """Of events that were read from the log by their exact subjects."""
+        ordered = sorted(events, key=lambda event: event.sequence)
+        kept = [(e.fact, e.time) for e in ordered if isinstance(e.fact, TurnHeld | CallDecided) and e.fact.turn == turn]
+        return cls(started, kept)
 
 
 def released_by(record: Record, digests: Mapping[str, str]) -> dict[str, list[Person]]:
     """The people who released each call (of `digests`, by call id), where people did."""
     released = {}
     for call_id, digest in digests.items():
-        hold, expires_at = _hold(record, call_id, digest)
-        if people := _approvers(record, call_id, digest, hold.needs if hold else Needs(), expires_at):
+        hold = _hold(record, call_id, digest)
+        if people := _approvers(record, call_id, digest, hold.needs if hold else Needs()):
             released[call_id] = people
     return released
 
@@ -54,7 +51,7 @@ def lacking(
     """
     missing = {}
     for call_id, digest in digests.items():
-        hold, _ = _hold(record, call_id, digest)
+        hold = _hold(record, call_id, digest)
         people, moved = released.get(call_id, ()), amounts.get(call_id)
         if hold and not _meets(hold.needs, people):
             missing[call_id] = Refusal(
@@ -70,29 +67,33 @@ def lacking(
     return missing
 
 
-def _hold(record: Record, call_id: str, digest: str) -> tuple[Hold | None, datetime | None]:
-    """The last hold of this call for this digest, and when it expires."""
-    for held, _ in reversed(record.holds):
-        for hold in held.holds:
+def _hold(record: Record, call_id: str, digest: str) -> Hold | None:
+    """The last hold of this call for this digest."""
+    for fact, _ in reversed(record.said):
+        for hold in fact.holds if isinstance(fact, TurnHeld) else ():
             if hold.call_id == call_id and hold.digest == digest:
-                return hold, held.expires_at
-    return None, None
+                return hold
+    return None
 
 
-def _approvers(record: Record, call_id: str, digest: str, needs: Needs, expires_at: datetime | None) -> list[Person]:
-    """Different people who may decide and approved exactly this, in time; none if one declined before it was enough."""
+def _approvers(record: Record, call_id: str, digest: str, needs: Needs) -> list[Person]:
+    """Different people who may decide and approved exactly this, each before the hold that stood then expired.
+
+    None if one of them declined before there were enough.
+    """
     people: dict[tuple[str, str], Person] = {}
-    for decided, time in record.decisions:
-        if _meets(needs, list(people.values())):
-            break
-        if decided.call_id != call_id or not _may(record.started, decided.by, needs):
+    expires_at: datetime | None = None
+    for fact, time in record.said:
+        if isinstance(fact, TurnHeld) and any(hold.call_id == call_id for hold in fact.holds):
+            expires_at = fact.expires_at
+        if not isinstance(fact, CallDecided) or fact.call_id != call_id or not _may(record.started, fact.by, needs):
             continue
-        if expires_at is not None and time >= expires_at:
+        if (expires_at is not None and time >= expires_at) or _meets(needs, list(people.values())):
             continue
-        if decided.decision == "decline":
+        if fact.decision == "decline":
             return []
-        if decided.digest == digest and decided.edited is None:
-            people.setdefault((decided.by.issuer, decided.by.subject), decided.by)
+        if fact.digest == digest and fact.edited is None:
+            people.setdefault((fact.by.issuer, fact.by.subject), fact.by)
     return list(people.values())
 
 

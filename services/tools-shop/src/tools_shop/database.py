@@ -12,11 +12,14 @@ class AboveRowSecurity(Exception):
 
 
 def pool(dsn: str, size: int) -> Pool:
-    """Up to `size` connections, opened when entered."""
+    """Up to `size` connections, opened when entered.
+
+    They are in autocommit mode: a read is one statement, and what writes opens its transaction itself.
+    """
     return AsyncConnectionPool(
         dsn,
         connection_class=AsyncConnection,
-        kwargs={"row_factory": dict_row},
+        kwargs={"row_factory": dict_row, "autocommit": True},
         min_size=min(2, size),
         max_size=size,
         timeout=10,

@@ -22,7 +22,7 @@ _HOLLOW_WORDS = frozenset(_HOLLOW.split())
 _SEARCH = """
 select c.article, a.title, c.section, c.body
 from help.chunks c join help.articles a on a.tenant = c.tenant and a.slug = c.article
-where c.model = %s and c.embedding <=> %s::public.vector < %s
+where c.tenant = bound.tenant and c.model = %s and c.embedding <=> %s::public.vector < %s
 order by c.embedding <=> %s::public.vector limit %s
 """
 

@@ -23,7 +23,9 @@ def storable(text: str) -> bool:
 
 def one_line(text: str, most: int) -> str:
     """On one line, without control and direction characters, at most `most` characters; a cut is marked."""
-    text = "".join(_harmless(character) for character in text[: most * 4].translate(_DIRECTION))
+    text = text[: most * 4]
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(_harmless(character) for character in text.translate(_DIRECTION))
     text = _BLANKS.sub(" ", text).strip()
     return text if len(text) <= most else f"{text[: most - 6].rstrip()} (cut)"
 

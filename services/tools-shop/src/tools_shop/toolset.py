@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from contracts.canonical import sha256
@@ -18,10 +19,17 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement and its parameters."""
+    """A read and its parameters. Its rows come as JSON, dates as text; it names its tenant as `bound.tenant`."""
 
     sql: str
     parameters: Sequence[object]
+
+    def bound_to(self, tenant: str) -> tuple[bytes, list[object]]:
+        """The one statement that binds row-level security to the tenant and reads; its `rows` are a JSON array.
+
+        The read depends on `bound`, so the tenant is set before any of its tables is looked at.
+        """
+        return _bound(self.sql), [*self.parameters, tenant]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +90,14 @@ class Toolset:
             for tool in self.tools.values()
         ]
         object.__setattr__(self, "catalogue", {"tools": tools, "version": self.version, "digest": sha256(tools)})
+
+
+@lru_cache(maxsize=64)
+def _bound(sql: str) -> bytes:
+    return f"""
+    select coalesce((select json_agg(answer) from ({sql}) answer), '[]') as rows
+    from (select set_config('turngate.tenant', %s, true) as tenant offset 0) bound
+    """.encode()  # noqa: S608 - the tools' own statements
 
 
 def object_schema(required: Sequence[str], **properties: Json) -> Json:

@@ -10,7 +10,7 @@ import structlog
 from contracts.facts import CallQuote, CallResult, Guard, Verdict
 from contracts.money import Money
 from contracts.stops import stop
-from psycopg import Rollback, errors
+from psycopg import AsyncCursor, Rollback, errors
 from psycopg.rows import DictRow
 from psycopg_pool import AsyncConnectionPool
 
@@ -20,7 +20,7 @@ from tools_shop.caller import Caller
 from tools_shop.calls import Call
 from tools_shop.outcomes import Done, Outcome, Refusal
 from tools_shop.receipts import Receipt
-from tools_shop.toolset import Query, Read, Toolset, Write
+from tools_shop.toolset import Query, Read, Row, Toolset, Write
 from tools_shop.transaction import Connection, Transaction, begin, bind
 
 logger = structlog.get_logger()
@@ -84,6 +84,13 @@ class Ended:
     """The run ended before the commit: nothing was done."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Everything is done but the commit."""
+
+    receipt: Receipt
+
+
 class Turns:
     """Quotes and executes turns over one database."""
 
@@ -117,11 +124,9 @@ class Turns:
 
     async def receipt(self, caller: Caller) -> Receipt | None:
         """The receipt of a turn that was executed."""
-        async with self._pool.connection() as connection:
+        async with self._pool.connection() as connection, connection.transaction():
             await bind(connection, caller.tenant)
-            found = await receipts.find(connection, caller)
-            await connection.rollback()
-            return found
+            return await receipts.find(connection, caller)
 
     # Reads only: no lock, no receipt, one round trip
 
@@ -149,65 +154,64 @@ class Turns:
                 outcomes[call.call_id] = tool.answer(call.arguments, rows)
         return outcomes
 
-    async def _ask(self, tenant: str, queries: Sequence[Query]) -> list[list[DictRow]]:
+    async def _ask(self, tenant: str, queries: Sequence[Query]) -> list[list[Row]]:
+        """Each query's rows, in one round trip."""
         async with self._pool.connection() as connection:
+            if len(queries) == 1:
+                return [await _rows(await _read(connection, tenant, queries[0]))]
             async with connection.pipeline():
-                await bind(connection, tenant)
-                cursors = [
-                    await connection.execute(query.sql.encode(), query.parameters, prepare=True) for query in queries
-                ]
-                await connection.rollback()
-            return [await cursor.fetchall() for cursor in cursors]
+                cursors = [await _read(connection, tenant, query) for query in queries]
+            return [await _rows(cursor) for cursor in cursors]
 
     # Turns that write
 
     async def _quote_writes(self, turn: Turn, declined: Collection[str]) -> list[CallQuote]:
-        async with self._pool.connection() as connection:
-            try:
-                tx = await _begin(connection, turn, turn.calls)
-                outcomes = await _run(tx, turn, turn.calls, undo=declined, quoting=True)
-                return [calls.quote(turn.caller, call, outcomes[call.call_id], tx.states) for call in turn.calls]
-            finally:
-                await connection.rollback()
+        async with self._pool.connection() as connection, connection.transaction(force_rollback=True):
+            tx = await _begin(connection, turn, turn.calls)
+            outcomes = await _run(tx, turn, turn.calls, undo=declined, quoting=True)
+            return [calls.quote(turn.caller, call, outcomes[call.call_id], tx.states) for call in turn.calls]
 
     async def _execute_writes(
         self, turn: Turn, order: Order, record: Record, ended: Callable[[], Awaitable[bool]]
     ) -> Executed | Changed | Ended:
-        running = _to_run(turn, order)
+        outcome: Executed | Changed | Ended = Ended()
         async with self._pool.connection() as connection:
-            try:
-                tx = await _begin(connection, turn, running)
-                if receipt := await receipts.find(connection, turn.caller):
-                    receipt.must_be_for(turn.proposal_id, order.digests)
-                    return of_receipt(receipt)
-                writes = [call.call_id for call in running if call.kind == "write"]
-                digests = {call_id: order.verdicts[call_id].digest for call_id in writes}
-                released = authority.released_by(record, digests)
-                tx.released_by = {
-                    call_id: [person.subject for person in people] for call_id, people in released.items()
-                }
-                outcomes = await _run(tx, turn, running)
-                if not _as_quoted(turn, running, outcomes, order, tx) or not await _guards_hold(tx, order.guards):
-                    return Changed()
-                floor = tx.tenant["floor_minor"]
-                missing = authority.lacking(record, digests, released, _amounts(outcomes), floor)
-                if missing:
-                    logger.error("forwarded without authority", calls=sorted(missing), attempt=order.attempt)
-                    return Executed(order.attempt, _unauthorised(turn, missing))
-                results = _results(turn, order, outcomes)
-                receipt = receipts.new(
-                    turn.caller, turn.proposal_id, order.attempt, order.digests, results, tx.released_by
-                )
-                await receipts.keep(connection, turn.caller, receipt)
-                stop("tools-shop.before-look")
-                if await ended():
-                    return Ended()
+            async with connection.transaction() as whole:
+                done = await _execute(connection, turn, order, record)
+                if not isinstance(done, _Written):
+                    outcome = done
+                    raise Rollback(whole)
                 stop("tools-shop.before-commit")
-                await connection.commit()
+                if await ended():
+                    raise Rollback(whole)
+                outcome = of_receipt(done.receipt)
+            if isinstance(outcome, Executed) and outcome.receipt_id:
                 stop("tools-shop.after-commit")
-                return of_receipt(receipt)
-            finally:
-                await connection.rollback()
+        return outcome
+
+
+async def _execute(connection: Connection, turn: Turn, order: Order, record: Record) -> _Written | Executed | Changed:
+    """Everything but the commit, which is due only where something was written."""
+    running = _to_run(turn, order)
+    tx = await _begin(connection, turn, running)
+    if receipt := await receipts.find(connection, turn.caller):
+        receipt.must_be_for(turn.proposal_id, order.digests)
+        return of_receipt(receipt)
+    writes = [call.call_id for call in running if call.kind == "write"]
+    digests = {call_id: order.verdicts[call_id].digest for call_id in writes}
+    released = authority.released_by(record, digests)
+    tx.released_by = {call_id: [person.subject for person in people] for call_id, people in released.items()}
+    outcomes = await _run(tx, turn, running)
+    if not _as_quoted(turn, running, outcomes, order, tx) or not await _guards_hold(tx, order.guards):
+        return Changed()
+    missing = authority.lacking(record, digests, released, _amounts(outcomes), tx.tenant["floor_minor"])
+    if missing:
+        logger.error("forwarded without authority", calls=sorted(missing), attempt=order.attempt)
+        return Executed(order.attempt, _unauthorised(turn, missing))
+    results = _results(turn, order, outcomes)
+    receipt = receipts.new(turn.caller, turn.proposal_id, order.attempt, order.digests, results, tx.released_by)
+    await receipts.keep(connection, turn.caller, receipt)
+    return _Written(receipt)
 
 
 async def _again(work: Callable[[], Awaitable[T]]) -> T:
@@ -243,12 +247,19 @@ async def _run(
                     raise Rollback(savepoint)
         elif call.tool and not (quoting and not call.tool.quoted):
             query = await call.tool.query(call.arguments, turn.caller)
-            rows: list[DictRow] = []
-            if query is not None:
-                cursor = await tx.connection.execute(query.sql.encode(), query.parameters)
-                rows = await cursor.fetchall()
+            rows = await _rows(await _read(tx.connection, turn.caller.tenant, query)) if query else []
             outcomes[call.call_id] = call.tool.answer(call.arguments, rows)
     return outcomes
+
+
+async def _read(connection: Connection, tenant: str, query: Query) -> AsyncCursor[DictRow]:
+    statement, parameters = query.bound_to(tenant)
+    return await connection.execute(statement, parameters, prepare=True)
+
+
+async def _rows(cursor: AsyncCursor[DictRow]) -> list[Row]:
+    row = await cursor.fetchone()
+    return row["rows"] if row else []
 
 
 def _to_run(turn: Turn, order: Order) -> list[Call]:

@@ -16,7 +16,7 @@ _ACCOUNT = """
 select c.id, c.name, c.email,
        array(select o.reference from shop.orders o
              where o.tenant = c.tenant and o.customer_id = c.id order by o.placed_at desc limit 20) as orders
-from shop.customers c where c.email = %s
+from shop.customers c where c.tenant = bound.tenant and c.email = %s
 """
 
 
