@@ -393,6 +393,8 @@ async def test_a_trail_that_goes_round_in_a_circle_ends(house: House, nc: Client
         {"time": "2026-11-30T12:00:00"},
         {"id": 7},
         {"cause": ["x"]},
+        {"cause": "x" * 129},
+        {"traceparent": "x" * 800_000},
         {"data": {"text": "no message id"}},
         {"data": None},
         {"trail": 3},

@@ -24,6 +24,7 @@ SOURCES = {
 }
 _NAMESPACE = uuid.UUID("5a6cdd30-1a66-53a8-9f60-6a1f0c5b8a5e")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LONGEST_ATTRIBUTE = 128  # an id is copied into each fact that it causes, a traceparent into all that follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +198,9 @@ def _check(document: Json, trail: tuple[Link, ...]) -> None:
         raise ValueError(f"a trail of {len(trail)} at ordinal {ordinal}")
     if not _HASH.fullmatch(document["chain"]):
         raise ValueError("chain is no SHA-256")
-    if not isinstance(document["id"], str):
-        raise ValueError("id is no text")
-    for name in ("cause", "traceparent"):
-        if not isinstance(document.get(name, ""), str):
-            raise ValueError(f"{name} is no text")
+    for name, value in (("id", document["id"]), *((n, document.get(n, "")) for n in ("cause", "traceparent"))):
+        if not isinstance(value, str) or len(value) > _LONGEST_ATTRIBUTE:
+            raise ValueError(f"{name} is no short text")
 
 
 def _no_key_twice(pairs: list[tuple[str, object]]) -> Json:

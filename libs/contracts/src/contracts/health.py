@@ -12,11 +12,12 @@ def serve(port: int, ready: Callable[[], bool], host: str = "127.0.0.1") -> Thre
 
     class Health(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path == "/metrics":
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
                 self._answer(200, generate_latest(), CONTENT_TYPE_LATEST)
-            elif self.path == "/healthz":
+            elif path == "/healthz":
                 self._answer(200, b"ok\n")
-            elif self.path == "/readyz":
+            elif path == "/readyz":
                 self._answer(*((200, b"ready\n") if ready() else (503, b"not ready\n")))
             else:
                 self._answer(404, b"here are /healthz, /readyz and /metrics\n")

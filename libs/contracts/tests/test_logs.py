@@ -1,0 +1,33 @@
+"""Every line of a service's log is one JSON object on standard error, whoever wrote it."""
+
+import json
+import subprocess
+import sys
+
+WRITE = """
+import logging, structlog
+from contracts import logs
+logs.configure("policy", "info")
+structlog.contextvars.bind_contextvars(tenant="acme", run="TCK-1-1", turn=2, fact="tools.turn-quoted")
+logger = structlog.get_logger()
+logger.debug("too fine")
+logger.info("decided", verdict="held")
+logging.getLogger("a.library").warning("over %s\\nlines", "two")
+logging.getLogger("a.library").info("too fine")
+try:
+    raise ValueError("what went wrong")
+except ValueError:
+    logger.exception("handler failed")
+"""
+
+
+def test_lines_are_json_with_the_run_on_each() -> None:
+    process = subprocess.run([sys.executable, "-c", WRITE], capture_output=True, text=True, timeout=60, check=True)
+    decided, library, failed = (json.loads(line) for line in process.stderr.splitlines())
+    about = {"service": "policy", "tenant": "acme", "run": "TCK-1-1", "turn": 2, "fact": "tools.turn-quoted"}
+    assert about.items() <= decided.items()
+    assert about.items() <= library.items()
+    assert (decided["event"], decided["verdict"], decided["level"]) == ("decided", "held", "info")
+    assert (library["event"], library["level"]) == ("over two\nlines", "warning")
+    assert "ValueError: what went wrong" in failed["exception"]
+    assert process.stdout == ""
