@@ -211,6 +211,24 @@ async def test_a_changed_world_is_quoted_again_and_after_three_attempts_left_to_
     assert acme.refunds() == [1, 2, 3]
 
 
+async def test_a_forward_that_comes_late_to_a_process_that_missed_the_rest_is_let_go(open_fresh):
+    shop, late, others = await open_fresh()
+    await others.say(started_for(shop.email))
+    await late.hear(await others.say(proposed(refund())))
+    first = (await others.events())[-1]
+    old = await others.say(forwarded(first.fact), first)
+    log = JetStreamLog(others.log._nc, domain.READS)
+    current = Handlers(log, shop.turns, {"shop": shop.toolset})
+    await shop.run(("issue_refund", {**refund().arguments, "amount_pence": 1}), run="TCK-9-1")
+    await current.hear(old)
+    second = (await others.events())[-1]
+    assert isinstance(second.fact, TurnQuoted)
+    await current.hear(await others.say(forwarded(second.fact), second))
+    await late.hear(old)
+    assert shop.refunds() == [1, 4000]
+    assert verify.verify(await others.events()) == []
+
+
 async def test_a_run_that_was_cancelled_is_not_paid_for(others: Others, acme: Shop, running: Bus):
     await others.say(started_for(acme.email))
     event, quotes = await quoted(others, refund())

@@ -27,6 +27,10 @@ class RunLog(Log, Protocol):
     async def every_of(self, key: RunKey, kind: str) -> list[Event]: ...
 
 
+class NotTheLastForward(Exception):
+    """The log holds another forward than the one in hand: the run has moved on, or this forward is not of it."""
+
+
 class Handlers:
     def __init__(self, log: RunLog, turns: Turns, toolsets: Mapping[str, Toolset]) -> None:
         self._log = log
@@ -44,7 +48,13 @@ class Handlers:
                 quotes = await self._turns.quote(turn)
                 return Draft(TurnQuoted(turn=owes.proposed.turn, attempt=1, quotes=quotes), event)
             case OwesExecution() as owes:
-                fact = await self._execute(history.key, event, owes)
+                try:
+                    fact = await self._execute(history.key, event, owes)
+                except NotTheLastForward:
+                    newer = await self._log.read(history.key)
+                    if newer.head == history.head:
+                        raise
+                    return await self._react(newer, event)
                 return Draft(fact, event) if fact else None
         return None
 
@@ -71,7 +81,7 @@ class Handlers:
         return TurnQuoted(turn=turn.caller.turn, attempt=forwarded.attempt + 1, quotes=quotes)
 
     async def _record(self, key: RunKey, forward: Event, turn: int) -> Record:
-        """What the log itself says of this turn's authority. Raises if the forward in hand is not in it."""
+        """What the log itself says of this turn's authority. Raises NotTheLastForward if that is another."""
         started, last, held, decided = await asyncio.gather(
             self._log.last_of(key, "desk.run-started"),
             self._log.last_of(key, forward.kind),
@@ -79,9 +89,7 @@ class Handlers:
             self._log.every_of(key, "approvals.call-decided"),
         )
         if started is None or not isinstance(started.fact, RunStarted) or last is None or last.id != forward.id:
-            raise LookupError(
-                f"The forward of turn {turn} is not the last that the log of {key.run} holds. Nothing was done."
-            )
+            raise NotTheLastForward(f"The forward of turn {turn} is not the last that the log of {key.run} holds.")
         return Record.of(started.fact, turn, [*held, *decided])
 
     def _turn(self, key: RunKey, started: RunStarted, proposal_id: str, proposed: TurnProposed) -> Turn:
