@@ -1,5 +1,6 @@
 """A gateway as it runs: on a real broker and a real database, with the demo's issuer beside it."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -47,6 +48,7 @@ class World:
     others: Others
     token: Callable[[str], str]
     runs: Runs
+    projection: Projection
     nats: NatsAccess
     stack: AsyncExitStack
     superuser: str
@@ -57,16 +59,23 @@ class World:
             base_url=self.url, headers={"Authorization": f"Bearer {self.token(person)}"}, timeout=20, **more
         )
 
+    async def seen(self, run: str, tenant: str = "acme") -> None:
+        """Returns once the views hold all of the run that its log holds now."""
+        head = (await self.runs.history(tenant, run)).head
+        async with asyncio.timeout(20):
+            while head and await self.desk.position() < head.sequence:
+                await self.projection.reach(head.sequence)
+
     def key(self, run: str, tenant: str = "acme") -> RunKey:
         return RunKey(tenant, run)
 
-    async def approvals(self, answer: Json) -> list[Json]:
+    async def approvals(self, answer: Json | Callable[[Json], Awaitable[Json]]) -> list[Json]:
         """Somebody answers for approvals; the list fills with what they were asked."""
         asked: list[Json] = []
 
         async def decide(body: Json) -> Json:
             asked.append(body)
-            return answer
+            return answer if isinstance(answer, dict) else await answer(body)
 
         bus = await connect(self.nats, "approvals")
         self.stack.push_async_callback(bus.close)
@@ -99,7 +108,7 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
         pool = open_pool(dsn, size=2)
         await pool.open()
         stack.push_async_callback(pool.close)
-        desk = Desk(pool)
+        desk, log = Desk(pool), JetStreamLog(bus.nc)
         yield World(
             url=f"http://127.0.0.1:{settings.http_port}",
             sign_in_url=sign_in_url,
@@ -107,7 +116,8 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
             desk=desk,
             others=Others({author: await _log_of(nats, name, stack) for name, author in AUTHORS.items()}),
             token=lambda person: issuer.issue_to(PEOPLE[person]),
-            runs=Runs(JetStreamLog(bus.nc), bus, desk, Projection(dsn, desk, Feed(JetStreamLog(bus.nc))), None),
+            runs=Runs(log, bus, desk, None),
+            projection=Projection(dsn, desk, Feed(log)),
             nats=nats,
             stack=stack,
             superuser=superuser,

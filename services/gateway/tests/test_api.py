@@ -128,10 +128,10 @@ async def test_a_tickets_status_follows_its_run(world: World) -> None:
 
         assert await status() == "open"
         await world.others.say("TCK-2004-1", started())
-        await seen(alex, "TCK-2004-1", "running")
+        await world.seen("TCK-2004-1")
         assert await status() == "in_progress"
         await world.others.say("TCK-2004-1", *story_to_the_hold()[1:])
-        await seen(alex, "TCK-2004-1", "awaiting_approval")
+        await world.seen("TCK-2004-1")
         assert await status() == "awaiting_approval"
         await alex.post("/v1/runs/TCK-2004-1/cancel")
         assert await status() == "open"
@@ -217,7 +217,7 @@ async def test_runs_are_listed_by_status_newest_first(world: World) -> None:
         await world.others.say(f"{ticket}-1", started(ticket))
     await world.others.say("TCK-2-1", ended())
     async with world.client() as alex:
-        await seen(alex, "TCK-2-1", "resolved")
+        await world.seen("TCK-2-1")
         running = (await alex.get("/v1/runs", params={"status": "running"})).json()
         first = (await alex.get("/v1/runs", params={"limit": 2})).json()
         rest = (await alex.get("/v1/runs", params={"limit": 2, "cursor": first["next"]})).json()
@@ -308,7 +308,7 @@ async def test_what_waits_is_listed_oldest_first_with_the_effect_and_who_may_dec
     await world.others.say("TCK-2-1", started("TCK-2", by=SAM), *story_to_the_hold()[1:])
     await world.others.say("TCK-3-1", started("TCK-3"), *story_to_the_hold()[1:])
     async with world.client("sam") as sam:
-        await seen(sam, "TCK-3-1", "awaiting_approval")
+        await world.seen("TCK-3-1")
         approvals = (await sam.get("/v1/approvals")).json()["approvals"]
 
     assert [one["run"] for one in approvals] == ["TCK-2-1", "TCK-3-1"]
@@ -323,10 +323,10 @@ async def test_what_waits_is_listed_oldest_first_with_the_effect_and_who_may_dec
 async def test_a_decided_hold_leaves_the_list(world: World) -> None:
     await world.others.say("TCK-2004-1", *story_to_the_hold())
     async with world.client("sue") as sue:
-        await seen(sue, "TCK-2004-1", "awaiting_approval")
+        await world.seen("TCK-2004-1")
         assert len((await sue.get("/v1/approvals")).json()["approvals"]) == 1
         await world.others.say("TCK-2004-1", decided(2, refund("c-2")))
-        await seen(sue, "TCK-2004-1", "running")
+        await world.seen("TCK-2004-1")
         assert (await sue.get("/v1/approvals")).json()["approvals"] == []
 
 
@@ -377,13 +377,3 @@ async def test_a_run_that_its_runner_gave_up_on_is_given_its_end(world: World) -
         run = (await alex.get("/v1/runs/TCK-2004-1")).json()
     assert run["status"] == "failed"
     assert "a person has to take the ticket" in run["reason"]
-
-
-async def seen(client: httpx.AsyncClient, run: str, status: str) -> None:
-    """The lists wait for what this gateway has seen; so this waits until it has seen the run's last fact."""
-    head = (await client.get(f"/v1/runs/{run}")).json()
-    assert head["status"] == status
-    async with client.stream("GET", "/v1/events", params={"after": head["sequence"] - 1}) as stream:
-        async for line in stream.aiter_lines():
-            if line == f"id: {head['sequence']}":
-                return

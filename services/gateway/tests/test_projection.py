@@ -21,19 +21,13 @@ async def views(world: World) -> dict[str, tuple[str, int]]:
     return {view.run: (view.status, view.sequence) for view in await world.desk.runs("acme")}
 
 
-async def reached(world: World, sequence: int) -> None:
-    async with world.client() as alex:
-        while await world.desk.position() < sequence:
-            await alex.get("/v1/runs")
-
-
 async def test_two_gateways_keep_one_set_of_views(world: World) -> None:
     settings = world.settings.model_copy(update={"http_port": free_port()})
     async with gateway(settings):
         said = []
         for number in range(20):
             said += await world.others.say(f"TCK-{number}-1", started(f"TCK-{number}"), ended())
-        await reached(world, said[-1].sequence)
+        await world.seen("TCK-19-1")
     assert len(await views(world)) == 20
     assert set(await views(world)) == {f"TCK-{number}-1" for number in range(20)}
 
@@ -43,14 +37,14 @@ async def test_another_gateway_goes_on_when_the_one_that_kept_the_views_is_gone(
     async with gateway(first):
         await world.others.say("TCK-1-1", started("TCK-1"))
     [event] = await world.others.say("TCK-1-1", ended())
-    await reached(world, event.sequence)
+    await world.seen("TCK-1-1")
     assert (await views(world))["TCK-1-1"] == ("resolved", event.sequence)
 
 
 async def test_the_views_are_made_anew_under_a_running_gateway(world: World) -> None:
     await world.ticket()
     said = await world.others.say("TCK-2004-1", *story_to_the_hold(), *story_from_the_hold())
-    await reached(world, said[-1].sequence)
+    await world.seen("TCK-2004-1")
     before = await world.desk.runs("acme")
 
     last = await rebuild(world.settings)
@@ -61,7 +55,7 @@ async def test_the_views_are_made_anew_under_a_running_gateway(world: World) -> 
 
 async def test_the_views_are_made_anew_with_no_gateway_running(world: World) -> None:
     said = await world.others.say("TCK-2004-1", *story_to_the_hold())
-    await reached(world, said[-1].sequence)
+    await world.seen("TCK-2004-1")
     await world.stop_gateway()
 
     done = await asyncio.to_thread(run_command, world, "rebuild-views")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from contracts.identity import InvalidToken, Principal, Verifier
 from fastapi import Request
 
+from gateway.metrics import STREAMS
 from gateway.problems import Problem
 
 COOKIE = "turngate_session"
@@ -84,9 +85,11 @@ class Streams:
         person = (principal.tenant, principal.issuer, principal.subject)
         self.check(principal)
         self._open[person] += 1
+        STREAMS.inc()
         try:
             yield
         finally:
+            STREAMS.dec()
             self._open[person] -= 1
             if not self._open[person]:
                 del self._open[person]

@@ -35,7 +35,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     desk = Desk(pool)
     feed = Feed(log, last=await desk.position())
     projection = Projection(dsn, desk, feed)
-    runs = Runs(log, bus, desk, projection, settings.model)
+    runs = Runs(log, bus, desk, settings.model)
     gateway = Gateway(
         settings=settings,
         verifier=Verifier(settings.issuers, settings.audience),

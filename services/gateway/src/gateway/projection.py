@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 
 from gateway.desk import Connection, Desk, move_position, position_in, store, stored, work_for
 from gateway.feed import Feed, with_pauses
+from gateway.metrics import POSITION
 from gateway.views import RunView, evolve
 
 logger = structlog.get_logger()
@@ -97,6 +98,7 @@ class Projection:
             stop("gateway.before-commit")
         stop("gateway.after-commit")
         self.position = batch[-1].sequence
+        POSITION.set(self.position)
         self._moved.set()
 
     async def _fold(self, connection: Connection, events: list[Event]) -> dict[RunKey, RunView]:

@@ -15,6 +15,7 @@ from contracts.identity import Principal
 from contracts.log import JetStreamLog
 from contracts.stops import stop
 from contracts.subjects import TOKEN, RunKey
+from contracts.tracing import span
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import domain
@@ -22,7 +23,6 @@ from gateway.desk import Desk, TicketView
 from gateway.domain import Decision, Refusal, Said
 from gateway.problems import Problem, not_found
 from gateway.profiles import DEFAULT_MODEL, Tenant
-from gateway.projection import Projection
 from gateway.views import RunView, fold
 
 LONGEST_TICKET = 56  # so that `-<n>` still fits into a run's id
@@ -59,11 +59,10 @@ class Started:
 
 
 class Runs:
-    def __init__(self, log: JetStreamLog, bus: Bus, desk: Desk, projection: Projection, model: str | None) -> None:
+    def __init__(self, log: JetStreamLog, bus: Bus, desk: Desk, model: str | None) -> None:
         self._log = log
         self._bus = bus
         self._desk = desk
-        self._projection = projection
         self._model = model or DEFAULT_MODEL
         self.written = 0  # the last sequence that this process has appended: lists wait for it
 
@@ -156,10 +155,11 @@ class Runs:
 
     async def decide(self, run: str, asker: Principal, token: str, decide: Decide) -> Json:
         """The recorded fact, as a CloudEvent. Raises what approvals answers instead."""
-        await self.history(asker.tenant, run)
+        history = await self.history(asker.tenant, run)
         structlog.contextvars.bind_contextvars(tenant=asker.tenant, run=run, turn=decide.turn)
+        asked = {"token": token, "run": run, **decide.model_dump()}
         stop("gateway.before-ask")
-        answer = await self._bus.ask("ask.approvals.decide", {"token": token, "run": run, **decide.model_dump()})
+        answer = await self._bus.ask("ask.approvals.decide", asked, about=history.head)
         stop("gateway.after-ask")
         if answer["status"] != 200:
             raise Problem(answer["status"], answer.get("title", "Refused"), answer.get("detail", ""))
@@ -201,7 +201,8 @@ class Runs:
                 return decision
             try:
                 stop("gateway.before-append")
-                event = await self._log.append(history, decision)
+                with span(f"gateway says {decision.fact.kind}", history.head):
+                    event = await self._log.append(history, decision)
             except Conflict:
                 await asyncio.sleep(random.uniform(0.002, 0.02))  # noqa: S311 - spreads writers, guards nothing
                 continue
