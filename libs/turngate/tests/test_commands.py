@@ -26,8 +26,9 @@ class Said:
     @property
     def kinds(self) -> list[str]:
         """Of the facts that were printed, a line each."""
+        lines = (line.split(maxsplit=3) for line in self.out.splitlines())
         return [
-            f"{words[1]}.{words[2]}" for words in (line.split() for line in self.out.splitlines()) if len(words) > 3
+            f"{author}.{fact}" for time, author, fact, _ in (line for line in lines if len(line) == 4) if ":" in time
         ]
 
 

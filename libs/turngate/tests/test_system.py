@@ -1,6 +1,7 @@
 """The supervisor: what it starts, keeps alive, and leaves behind."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -14,6 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from turngate.embedded import state
+from turngate.embedded.leftovers import end_leftovers
+from turngate.embedded.processes import lives
 from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
 
@@ -49,16 +52,6 @@ def ready(process: subprocess.Popen[str], data: Path) -> State:
     raise AssertionError(process.stderr.read())
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, 0)
-            return not Path("/proc").exists()
-        return False
-
-
 def pids(found: State) -> dict[str, int]:
     return {name: process["pid"] for name, process in found.processes.items()}
 
@@ -71,7 +64,7 @@ def test_a_killed_supervisor_leaves_no_process_behind_and_its_data_can_be_used_a
             connection.execute("insert into kept values (7)")
         process.kill()
         process.wait()
-        until(lambda: not any(alive(pid) for pid in pids(found).values()))
+        until(lambda: not any(lives(pid) for pid in pids(found).values()))
 
     with supervisor(data_dir) as process:
         again = ready(process, data_dir)
@@ -79,6 +72,28 @@ def test_a_killed_supervisor_leaves_no_process_behind_and_its_data_can_be_used_a
         assert again.postgres_url == found.postgres_url
         with psycopg.connect(again.postgres_url) as connection:
             assert connection.execute("select n from kept").fetchone() == (7,)
+
+
+def test_the_next_start_waits_for_what_a_killed_system_left_and_ends_what_does_not_end(data_dir: Path) -> None:
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", stubborn], cwd=place, stdout=subprocess.PIPE)
+        for place in (data_dir, Path("/"))
+    ]
+    ours, somebody = processes
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    written = {name: {"pid": process.pid} for name, process in zip(("ours", "reused"), processes, strict=True)}
+    (data_dir / state.FILE).write_text(json.dumps({"processes": written}))
+    try:
+        end_leftovers(data_dir, within=0.1)
+        assert ours.wait() == -signal.SIGKILL
+        assert somebody.poll() is None
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
 def test_everything_killed_at_once_starts_again_on_the_same_data(data_dir: Path) -> None:
@@ -120,7 +135,7 @@ def test_a_stop_ends_every_process_and_says_so_with_its_code(data_dir: Path) -> 
         found = ready(process, data_dir)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
-        assert not any(alive(pid) for pid in pids(found).values())
+        assert not any(lives(pid) for pid in pids(found).values())
         with pytest.raises(Trouble, match="No system runs"):
             state.read(data_dir)
 
@@ -131,7 +146,7 @@ def test_a_stop_in_the_middle_of_the_start_ends_every_process(data_dir: Path) ->
         started = pids(state.read(data_dir))
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
-        assert not any(alive(pid) for pid in started.values() if pid)
+        assert not any(lives(pid) for pid in started.values() if pid)
 
 
 def test_a_second_system_on_the_same_data_is_refused_and_told_who_is_there(data_dir: Path) -> None:

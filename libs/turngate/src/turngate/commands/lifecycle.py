@@ -106,7 +106,10 @@ def down(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
     pid = hold.holder(data)
     if pid is None:
         raise Trouble(f"No system runs on {data}. Nothing was stopped.")
-    os.kill(pid, signal.SIGTERM)
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except PermissionError:
+        raise Trouble(f"The system on {data} (pid {pid}) is another user's. Nothing was stopped.") from None
     deadline = time.monotonic() + STOPS_WITHIN
     while hold.holder(data) == pid:
         if time.monotonic() > deadline:

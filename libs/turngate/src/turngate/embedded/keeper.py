@@ -61,19 +61,27 @@ class Keeper:
     async def keep(self) -> None:
         """Until `stop`."""
         waited: float | None = None
-        while self.process is not None:
+        while self.process is not None and not self._stopping:
             code = await ended(self.process)
             if self._stopping:
                 return
-            waited = next_wait(waited, time.monotonic() - self._started, self._longest_wait)
-            self._say(
-                f"{self.child.name} ended with code {code}; starting it again" + (f" in {waited:g} s" * bool(waited))
-            )
-            await asyncio.sleep(waited)
-            if self._stopping:
-                return
+            waited = next_wait(waited, time.monotonic() - self._started)
+            pause = f" in {waited:g} s" if waited else ""
+            self._say(f"{self.child.name} ended with code {code}; starting it again{pause}")
             self.restarts += 1
-            await self._spawn()
+            waited = await self._start_again(waited)
+
+    async def _start_again(self, wait: float) -> float:
+        """Returns the wait after which the child could be started."""
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                if not self._stopping:
+                    await self._spawn()
+                return wait
+            except (OSError, Trouble) as error:
+                wait = next_wait(wait, 0)
+                self._say(f"{self.child.name} cannot be started: {error}; trying again in {wait:g} s")
 
     def kill(self) -> None:
         if self.process is not None:

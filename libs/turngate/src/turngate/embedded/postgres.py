@@ -16,6 +16,7 @@ from turngate.embedded.account import Account, home_for, reachable_copy, unprivi
 from turngate.embedded.binaries import postgres_directory
 from turngate.embedded.child import Child
 from turngate.embedded.passwords import write_private
+from turngate.embedded.processes import command_line
 from turngate.embedded.trouble import Trouble
 
 SUPERUSER = "postgres"
@@ -130,13 +131,3 @@ class Postgres:
         except (OSError, IndexError, ValueError):
             return None
         return pid if str(self.cluster) in command_line(pid) else None
-
-
-def command_line(pid: int) -> str:
-    """What the process was started with; empty when there is none."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
-    with contextlib.suppress(OSError):
-        ask = ["ps", "-p", str(pid), "-o", "command="]
-        return subprocess.run(ask, capture_output=True, text=True).stdout  # noqa: S603 - a fixed question
-    return ""

@@ -1,6 +1,5 @@
 """What a running system says of itself in `system.json`: where it is reached, and its processes."""
 
-import contextlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,9 +34,13 @@ def read(data: Path) -> State:
     """The state of the system that runs on the directory. Raises Trouble where none does."""
     pid = hold.holder(data)
     if pid is not None:
-        with contextlib.suppress(OSError, ValueError, TypeError):
+        try:
             state = State(**json.loads((data / FILE).read_text()))
             if state.pid == pid:
                 return state
+        except PermissionError:
+            raise Trouble(f"The system on {data} is another user's: only they, or root, may ask it.") from None
+        except (OSError, ValueError, TypeError):
+            pass  # being written for the first time
         raise Trouble(f"The system on {data} is only just starting. Ask again in a moment.")
     raise Trouble(f"No system runs on {data}. Start one with `turngate up --data {data}`.")

@@ -13,6 +13,7 @@ from turngate.databases import DATABASE
 from turngate.embedded import hold
 from turngate.embedded.child import Child
 from turngate.embedded.keeper import LONGEST_WAIT, Keeper
+from turngate.embedded.leftovers import end_leftovers
 from turngate.embedded.nats import SETUP
 from turngate.embedded.ports import is_free
 from turngate.embedded.services import Place, beside, place_of, services
@@ -35,7 +36,7 @@ class System:
         services: Callable[[Place], list[Child]] = services,
         seeded: Mapping[str, str] = setup.SEEDED,
     ) -> None:
-        self.data, self.port, self.host, self._say = data.absolute(), port, host, say
+        self.data, self.port, self.host, self._tell = data.absolute(), port, host, say
         self._services, self._seeded = services, seeded
         # Tests that kill the same service again and again do not want to wait for it ever longer.
         self._longest_wait = float(os.environ.get("TURNGATE_LONGEST_RESTART_WAIT", LONGEST_WAIT))
@@ -46,6 +47,7 @@ class System:
     async def run(self, ready: Callable[[State], None]) -> None:
         """Starts everything, calls `ready`, keeps everything alive until SIGINT, SIGTERM or SIGHUP, then stops it."""
         with hold.take(self.data):
+            end_leftovers(self.data)
             (self.data / "system.json").unlink(missing_ok=True)
             told = asyncio.Event()
             self._hear_signals(told)
@@ -117,6 +119,10 @@ class System:
                 "(--port 0 takes a free one)."
             )
         return place_of(self.data, self.host, self.port)
+
+    def _say(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # nobody listens any more; the system goes on
+            self._tell(text)
 
     def _changed(self) -> None:
         if self._state is None:
