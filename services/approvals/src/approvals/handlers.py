@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+import structlog
 from contracts.bus import Answer, Bus, Handler
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
@@ -31,6 +32,7 @@ def deciding(log: Log, verifier: Verifier, clock: Clock) -> Answer:
             asked = Decide.model_validate(body)
             principal = await asyncio.to_thread(verifier.verify, asked.token.get_secret_value())
             key = RunKey(principal.tenant, asked.run)
+            structlog.contextvars.bind_contextvars(tenant=key.tenant, run=key.run, turn=asked.turn)
         except ValidationError as error:
             return _no(No(422, "Not a decision", _what_is_wrong(error)))
         except InvalidToken as error:
@@ -52,7 +54,7 @@ def deciding(log: Log, verifier: Verifier, clock: Clock) -> Answer:
 
 async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, clock: Clock) -> Json:
     while True:
-        history = await log.read(key)
+        history = await _read(log, key)
         outcome = domain.decide(history, asked, principal.person(), clock())
         try:
             match outcome:
@@ -86,7 +88,7 @@ def looking(bus: Bus, log: Log, clock: Clock) -> TimerHandler:
     async def look(body: Json) -> None:
         key = RunKey(body["tenant"], body["run"])
         while True:
-            history = await log.read(key)
+            history = await _read(log, key)
             draft = domain.owed(history, clock())
             if draft is None:
                 break
@@ -104,6 +106,13 @@ def looking(bus: Bus, log: Log, clock: Clock) -> TimerHandler:
 
 async def _pause() -> None:
     await asyncio.sleep(random.uniform(0.002, 0.02))  # noqa: S311 - spreads writers, guards nothing
+
+
+async def _read(log: Log, key: RunKey) -> History:
+    stop("before-read")
+    history = await log.read(key)
+    stop("after-read")
+    return history
 
 
 async def _append(log: Log, history: History, draft: Draft) -> Event:

@@ -181,9 +181,10 @@ class Turns:
                 if not isinstance(done, _Written):
                     outcome = done
                     raise Rollback(whole)
-                stop("tools-shop.before-commit")
+                stop("tools-shop.before-look")
                 if await ended():
                     raise Rollback(whole)
+                stop("tools-shop.before-commit")
                 outcome = of_receipt(done.receipt)
             if isinstance(outcome, Executed) and outcome.receipt_id:
                 stop("tools-shop.after-commit")
