@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 import structlog
 from contracts.subjects import RunKey
+from hypothesis import HealthCheck, settings
 from turngate.testing import NatsAccess
 
 from .servers import House, Server
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("contracts", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("contracts")
 
 
 @pytest.fixture(scope="session", autouse=True)

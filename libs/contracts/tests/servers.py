@@ -11,7 +11,7 @@ import pytest
 from contracts import setup
 from contracts.bus import Bus
 from contracts.log import EVERYTHING, JetStreamLog
-from contracts.settings import ServiceSettings
+from contracts.settings import ACK_WAIT, ServiceSettings
 from nats.aio.client import Client
 from turngate.embedded.child import start
 from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
@@ -33,6 +33,7 @@ class House:
         self.access = access
         self.url = url or access.url
         self._stack = AsyncExitStack()
+        self._ack_wait = ACK_WAIT
 
     async def __aenter__(self) -> Self:
         return self
@@ -40,10 +41,20 @@ class House:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
+    async def wait_for_acks(self, seconds: float) -> None:
+        """Makes the broker and the workers that connect from now on wait so long for a sign of life."""
+        self._ack_wait = seconds
+        await setup.create_streams(self.access.url, *self.access.user(SETUP), ack_wait=seconds)
+
     async def bus(self, service: str, outages: tuple[type[Exception], ...] = ()) -> Bus:
         user, password = self.access.user(service)
         settings = ServiceSettings.model_validate(
-            {"nats_url": self.url, "nats_user": user or None, "nats_password": password or None}
+            {
+                "nats_url": self.url,
+                "nats_user": user or None,
+                "nats_password": password or None,
+                "ack_wait": self._ack_wait,
+            }
         )
         bus = await Bus.connect(settings, service, outages)
         self._stack.push_async_callback(bus.close, 0.1)

@@ -111,6 +111,7 @@ async def test_a_service_hears_its_own_kinds_and_no_others(fresh_house: House, k
 async def test_a_message_in_a_living_workers_hands_is_not_heard_twice_and_a_dead_ones_is(
     fresh_house: House, key: RunKey
 ) -> None:
+    await fresh_house.wait_for_acks(2.0)
     user, password = fresh_house.access.user("policy")
     worker = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -121,6 +122,7 @@ async def test_a_message_in_a_living_workers_hands_is_not_heard_twice_and_a_dead
             "TURNGATE_NATS_URL": fresh_house.url,
             "TURNGATE_NATS_USER": user,
             "TURNGATE_NATS_PASSWORD": password,
+            "TURNGATE_ACK_WAIT": "2",
         },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -134,7 +136,7 @@ async def test_a_message_in_a_living_workers_hands_is_not_heard_twice_and_a_dead
         another = Ear()
         await (await fresh_house.bus("policy")).hear(another)
 
-        await asyncio.sleep(6)  # longer than the broker waits for a worker that says nothing
+        await asyncio.sleep(3)  # longer than the broker waits for a worker that says nothing
         assert another.heard == []
 
         worker.kill()
