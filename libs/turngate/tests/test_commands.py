@@ -117,7 +117,8 @@ def test_the_story_is_told_a_line_a_fact(own_system: RunningSystem) -> None:
 
     watched = turngate(own_system, "watch", "TCK-2004-1")
     shown = turngate(own_system, "log", "show", "TCK-2004-1")
-    assert watched.kinds == shown.kinds
+    assert watched.kinds == shown.kinds[: len(watched.kinds)]
+    assert shown.kinds[len(watched.kinds) :] == ["approvals.decision-refused"]
     assert watched.kinds.count("tools.turn-executed") == 2
     assert "TCK-2004-1" in turngate(own_system, "runs", "--status", "resolved").out
 

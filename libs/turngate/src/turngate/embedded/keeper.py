@@ -65,7 +65,7 @@ class Keeper:
             code = await ended(self.process)
             if self._stopping:
                 return
-            waited = next_wait(waited, time.monotonic() - self._started)
+            waited = next_wait(waited, time.monotonic() - self._started, self._longest_wait)
             pause = f" in {waited:g} s" if waited else ""
             self._say(f"{self.child.name} ended with code {code}; starting it again{pause}")
             self.restarts += 1
@@ -80,7 +80,7 @@ class Keeper:
                     await self._spawn()
                 return wait
             except (OSError, Trouble) as error:
-                wait = next_wait(wait, 0)
+                wait = next_wait(wait, 0, self._longest_wait)
                 self._say(f"{self.child.name} cannot be started: {error}; trying again in {wait:g} s")
 
     def kill(self) -> None:
