@@ -47,10 +47,11 @@ def application(gateway: Gateway) -> FastAPI:
         redoc_url=None,
     )
     app.state.gateway = gateway
-    refusal = {"model": ProblemDocument, "description": "Why not, and what to do"}
+    problem = {"schema": ProblemDocument.model_json_schema()}
+    refusal = {"description": "Why not, and what to do", "content": {problems.MEDIA_TYPE: problem}}
     for router in ROUTERS:
         app.include_router(router, responses={"4XX": refusal, "5XX": refusal})
-    app.include_router(health.router)
+    app.include_router(health.router, responses={"5XX": refusal})
     for router in CONSOLE:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=str(files("gateway.console") / "static")), "static")

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from gateway.ports import Ports
@@ -11,21 +12,21 @@ from gateway.problems import Problem
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", response_class=Response)
+@router.get("/healthz", response_class=PlainTextResponse)
 async def alive() -> Response:
-    return Response("ok\n", media_type="text/plain")
+    return PlainTextResponse("ok\n")
 
 
-@router.get("/readyz", response_class=Response)
+@router.get("/readyz", response_class=PlainTextResponse)
 async def ready(ports: Ports) -> Response:
     """Whether requests can be answered: the broker is connected and the database answers."""
     if not ports.connected():
         raise Problem(503, "Not ready", "The connection to NATS is down; it is being made again.")
     await ports.desk.position()
-    return Response("ready\n", media_type="text/plain")
+    return PlainTextResponse("ready\n")
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=PlainTextResponse)
 async def metrics() -> Response:
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
