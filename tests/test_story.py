@@ -1,22 +1,17 @@
 """The system as its people meet it: a ticket from start to end, too many starts, restarts, waits, and the log of it."""
 
-import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 from contracts.facts import CallDecided, HoldExpired, ReminderSent, RunEnded, TurnExecuted, TurnHeld, TurnProposed
 from contracts.verify import verify
-from turngate import testing
 from turngate.commands.log import read
-from turngate.people import tenants_directory
 from turngate.running import RunningSystem
 
+from .own_system import OwnSystem
 from .world import (
     DONE,
     Case,
@@ -129,39 +124,6 @@ def test_fifty_starts_of_one_ticket_in_the_same_moment_are_one_run(system: Runni
 # A system that is stopped and started again, where globex's holds last for seconds
 
 
-def up(data: Path, tenants: Path) -> None:
-    command = [sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", "0", "--detach"]
-    keyless = {name: value for name, value in os.environ.items() if not name.endswith("API_KEY")}
-    started = subprocess.run(
-        command,
-        env={**keyless, "TURNGATE_TENANTS_DIR": str(tenants)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert started.returncode == 0, started.stderr
-
-
-@pytest.fixture(scope="module")
-def own() -> Iterator[tuple[RunningSystem, Callable[[], None]]]:
-    """A system, and how to start it again."""
-    with testing.directory() as place:
-        tenants = place / "tenants"
-        shutil.copytree(tenants_directory(), tenants)
-        pack = tenants / "globex" / "policy.yaml"
-        limits = yaml.safe_load(pack.read_text())
-        limits["hold"] = {"remind_after_seconds": 1, "expires_after_seconds": 3}
-        pack.write_text(yaml.safe_dump(limits))
-
-        system = RunningSystem(place / "data")
-        up(system.data, tenants)
-        try:
-            yield system, lambda: up(system.data, tenants)
-        finally:
-            turngate(system, "down")
-
-
 def held_case(system: RunningSystem, tenant: str = "acme") -> tuple[Case, Run, dict[str, Any]]:
     case = open_case(system, 18000, tenant=tenant)
     case.says(turn(refund(case.orders[0], 18000)), DONE)
@@ -176,10 +138,9 @@ def lists(system: RunningSystem, who: str = "sam") -> dict[str, Any]:
 
 
 def test_a_hold_that_nobody_decides_expires_and_the_model_is_told_and_no_money_moves(
-    own: tuple[RunningSystem, Callable[[], None]],
+    own_system: OwnSystem,
 ) -> None:
-    system, _ = own
-    case, run, hold = held_case(system, "globex")
+    case, run, hold = held_case(own_system, "globex")
     assert run.until(ReminderSent).call_ids == [hold["call_id"]]
     assert run.until(HoldExpired).call_ids == [hold["call_id"]]
     assert run.ended()["status"] == "resolved"
@@ -187,7 +148,7 @@ def test_a_hold_that_nobody_decides_expires_and_the_model_is_told_and_no_money_m
     (told,) = run.facts(TurnExecuted)[0].results
     assert told.is_error
     assert "Nobody released this in time" in told.content
-    last = model_of(system).was_sent(case.ticket)[-1]["messages"][-1]
+    last = model_of(own_system).was_sent(case.ticket)[-1]["messages"][-1]
     assert [block["content"] for block in last["content"]] == [told.content]
     assert case.refunds() == []
     late = run.decide("gus", hold)
@@ -196,18 +157,17 @@ def test_a_hold_that_nobody_decides_expires_and_the_model_is_told_and_no_money_m
 
 
 def test_what_waits_still_waits_after_a_restart_and_what_ran_out_meanwhile_has_ended(
-    own: tuple[RunningSystem, Callable[[], None]],
+    own_system: OwnSystem,
 ) -> None:
-    system, start_again = own
+    system = own_system
     case, run, _ = held_case(system)
     abroad, short, _ = held_case(system, "globex")
     before = lists(system)
-    stopped = turngate(system, "down")
-    assert stopped.returncode == 0, stopped.stderr
-    start_again()
+    system.down()
+    system.up()
 
     assert lists(system) == before
-    assert [waiting["run"] for waiting in before["/v1/approvals"]["approvals"]] == [run.run]
+    assert run.run in [waiting["run"] for waiting in before["/v1/approvals"]["approvals"]]
     short = Run(system, short.run, short.tenant)  # the gateway has another port now
     assert short.until(HoldExpired)
     assert abroad.refunds() == []
@@ -220,9 +180,9 @@ def test_what_waits_still_waits_after_a_restart_and_what_ran_out_meanwhile_has_e
 
 
 def test_the_lists_are_made_anew_from_the_log_whatever_had_become_of_them(
-    own: tuple[RunningSystem, Callable[[], None]],
+    own_system: OwnSystem,
 ) -> None:
-    system, _ = own
+    system = own_system
     case, run, hold = held_case(system)
     ended = held_case(system)[1]
     assert ended.decide("sam", ended.holds()[0], "decline").status_code == 200
