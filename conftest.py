@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from turngate import testing
-from turngate.running import RunningSystem, running_system
+from turngate.running import RunningSystem, temporary_system
 from turngate.testing import Cluster, Database, NatsAccess
 
 import evaluation  # noqa: F401 - else pytest takes the directory of that name for the package
@@ -60,8 +60,5 @@ def fresh_database(cluster: Cluster) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def system() -> Iterator[RunningSystem]:
     """The whole system, started once for all tests that share it, with the stand-in as its model."""
-    with (
-        testing.directory() as data,
-        running_system(data, {"ANTHROPIC_API_KEY": "", "TURNGATE_MODEL_API_KEY": ""}) as system,
-    ):
+    with temporary_system() as system:
         yield system

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from turngate import testing
-from turngate.running import RunningSystem, running_system
+from turngate.running import RunningSystem, temporary_system
 
 TURNGATE = Path(sys.executable).with_name("turngate")
 
@@ -34,7 +33,7 @@ class Said:
 
 @pytest.fixture(scope="module")
 def own_system() -> Iterator[RunningSystem]:
-    with testing.directory() as data, running_system(data, {"ANTHROPIC_API_KEY": ""}) as system:
+    with temporary_system() as system:
         yield system
 
 

@@ -1,8 +1,10 @@
 """A whole system of one's own, in a directory of one's own: for tests, the demo and the harness."""
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from turngate.embedded.trouble import Trouble
 from turngate.sign_in import sign_in
 
 STARTS_WITHIN = 180.0
+NO_MODEL = {"ANTHROPIC_API_KEY": "", "TURNGATE_MODEL_API_KEY": ""}
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,24 @@ class RunningSystem:
 
     def log_of(self, name: str) -> str:
         return (self.data / "logs" / f"{name}.log").read_text(errors="replace")
+
+
+@contextmanager
+def temporary_system(environ: Mapping[str, str] | None = None) -> Iterator[RunningSystem]:
+    """One in a directory of its own, with the stand-in as its model, gone afterwards."""
+    with reachable_directory("turngate-") as data, running_system(data, NO_MODEL | dict(environ or {})) as system:
+        yield system
+
+
+@contextmanager
+def reachable_directory(prefix: str) -> Iterator[Path]:
+    """A temporary one that the unprivileged account of an embedded PostgreSQL can reach."""
+    path = Path(tempfile.mkdtemp(prefix=prefix))
+    path.chmod(0o711)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

@@ -1,11 +1,9 @@
 """What tests are given: a nats-server with its streams and users, and migrated PostgreSQL databases."""
 
 import os
-import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import free_port
 from turngate.embedded.postgres import Postgres
 from turngate.embedded.trouble import Trouble
+from turngate.running import reachable_directory
 from turngate.setup import in_database, in_thread, prepare_nats
 
 TEMPLATE = "turngate_template"
@@ -93,15 +92,9 @@ class Cluster:
         migrations.migrate_all(self.dsn(TEMPLATE, databases.OWNER))
 
 
-@contextmanager
-def directory() -> Iterator[Path]:
-    """One that the unprivileged account of an embedded PostgreSQL can reach (pytest's own are closed to it)."""
-    path = Path(tempfile.mkdtemp(prefix="turngate-test-"))
-    path.chmod(0o711)
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+def directory() -> AbstractContextManager[Path]:
+    """For an embedded system or server: pytest's own directories are closed to PostgreSQL where we are root."""
+    return reachable_directory("turngate-test-")
 
 
 @contextmanager

@@ -1,9 +1,6 @@
 """`turngate demo`: the story of TCK-2004, told step by step on a real system."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +17,7 @@ from turngate.commands.options import console, print_plain
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
 from turngate.lines import line
-from turngate.running import RunningSystem, running_system
+from turngate.running import RunningSystem, temporary_system
 
 TICKET = "TCK-2004"
 REFUND = Money(18000, "GBP")
@@ -37,19 +34,8 @@ def demo(
         _tell(RunningSystem(data))
         return
     heading("A system of its own is started; that takes a few seconds.")
-    with _own_system() as system:
+    with temporary_system() as system:
         _tell(system)
-
-
-@contextmanager
-def _own_system() -> Iterator[RunningSystem]:
-    directory = Path(tempfile.mkdtemp(prefix="turngate-demo-"))
-    directory.chmod(0o711)
-    try:
-        with running_system(directory) as system:
-            yield system
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _tell(system: RunningSystem) -> None:
