@@ -91,7 +91,7 @@ def running_system(data: Path, environ: Mapping[str, str] | None = None) -> Iter
         argv=(sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", "0"),
         log=data / "logs" / "system.log",
         ready=ready,
-        env={**os.environ, **(environ or {})},
+        env={"TURNGATE_STANDIN_PACE_MS": "0", **os.environ, **(environ or {})},
         cwd=data,
     )
     process = start(child, STARTS_WITHIN)

@@ -25,5 +25,3 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     await bus.hear(handlers.hear)
     await bus.answer("ask.tools.catalogue", handlers.catalogue)
     await bus.answer("ask.tools.quote", handlers.quote)
-    # Unwound first: what is still in hand needs the database.
-    stack.push_async_callback(bus.close)

@@ -20,7 +20,8 @@ from turngate.issuer import AUDIENCE, ISSUER, Issuer, real_issuers
 from turngate.people import tenants, tenants_directory
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
-STAND_IN_KEY = "stand-in"
+STAND_IN = STAND_IN_KEY = "stand-in"
+PACE_MS = "15"  # between a few words and the next, so that people see the stand-in write
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class Place:
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
             if self.issuer_url:
                 env["TURNGATE_SIGN_IN_URL"] = self.issuer_url
+            if self.stand_in_url:
+                env["TURNGATE_MODEL"] = STAND_IN  # so that runs say who answered
         if service == "agent-runner":
             env |= self._model()
         return env
@@ -131,7 +134,8 @@ def beside(place: Place) -> list[Child]:
         where = ("--home", str(place.issuer.home), "--tenants", str(place.tenants))
         children.append(_python(place, "issuer", ("turngate.issuer", *where, "--port", port_of(url)), url))
     if url := place.stand_in_url:
-        children.append(_python(place, "standin", ("standin", "--port", port_of(url)), url, "/healthz"))
+        pace = {"TURNGATE_STANDIN_PACE_MS": PACE_MS} | environment.base(place.environ)
+        children.append(_python(place, "standin", ("standin", "--port", port_of(url)), url, "/healthz", pace))
     return children
 
 

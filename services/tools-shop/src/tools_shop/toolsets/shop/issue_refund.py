@@ -90,7 +90,7 @@ async def _paid(tx: Transaction, arguments: Arguments, order: DictRow, refund: s
         f"Refunded {amount(minor, money)} for {order['reference']} to the original payment method, once. "
         f"The refund's reference is {refund}. Still refundable: {amount(left, money)}.",
         Effect(
-            summary=f"Refund {text} for {order['reference']} to the original payment method: {arguments['reason']}",
+            summary=f"Refund {text} for {order['reference']} to the original payment method",
             object=order["reference"],
             amount_minor=minor,
             currency=money,
