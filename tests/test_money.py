@@ -312,6 +312,21 @@ def test_who_may_not_decide_is_refused_and_nothing_happens(system: RunningSystem
     assert [row["released_by"] for row in case.refunds()] == [["sam", "lee"]]
 
 
+def test_an_approver_does_not_release_what_they_asked_for_themselves(system: RunningSystem) -> None:
+    case = open_case(system, 18000)
+    case.says(turn(refund(case.orders[0], 18000)), DONE)
+    run = case.start("sam")
+    (hold,) = run.holds()
+    for decision in ("approve", "decline"):
+        refused = run.decide("sam", hold, decision)
+        assert refused.status_code == 403
+        assert "You started this run" in refused.json()["detail"]
+    assert case.refunds() == []
+    assert run.decide("sue", hold).status_code == 200
+    run.ended()
+    assert [row["released_by"] for row in case.refunds()] == [["sue"]]
+
+
 # Forgers
 
 

@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -166,9 +167,10 @@ class Case:
         """What the model answers in this ticket's runs, step by step."""
         model_of(self.system).says(self.ticket, *answers, repeat=repeat)
 
-    def start(self, **asked: Any) -> Run:
-        """The ticket's next run, as its operator starts it."""
-        answer = post(self.system, OPERATORS[self.tenant], f"/v1/tickets/{self.ticket}/runs", asked, self.tenant)
+    def start(self, who: str | None = None, **asked: Any) -> Run:
+        """The ticket's next run, as its operator (or `who`) starts it."""
+        who = who or OPERATORS[self.tenant]
+        answer = post(self.system, who, f"/v1/tickets/{self.ticket}/runs", asked, self.tenant)
         assert answer.status_code == 202, answer.text
         return Run(self.system, answer.json()["run"], self.tenant)
 
@@ -240,6 +242,14 @@ def turngate(system: RunningSystem, *words: str, given: str | None = None) -> "s
     """The command line, on this system."""
     command = [sys.executable, "-m", "turngate", *words, "--data", str(system.data)]
     return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120)
+
+
+def until(condition: Callable[[], bool], within: float = 90.0) -> None:
+    """For what no event tells: files, counters, processes, and views that follow the log."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
 
 
 def at_once(*works: Callable[[], T]) -> list[T]:
