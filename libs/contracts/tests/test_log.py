@@ -612,6 +612,30 @@ async def test_a_follower_lives_through_a_restart_of_the_server(
         assert followed == expected[5:]
 
 
+@own_server
+@pytest.mark.parametrize("tenant", [None, "acme"])
+async def test_what_was_said_while_a_follower_was_cut_off_comes_before_what_is_said_behind_it(
+    server: Server, server_house: House, key: RunKey, tenant: str | None
+) -> None:
+    writer = await server_house.log()
+    async with Wire(int(server.access.url.rsplit(":", 1)[1])) as wire, House(server.access, wire.url) as far:
+        bus = await far.bus("setup")
+        async with aclosing(JetStreamLog(bus.nc).follow(tenant=tenant)) as follower:
+            grown = await grow(writer, key, 1)
+            assert await take(follower, 1) == grown
+            waiting = asyncio.create_task(take(follower, 1))
+            await asyncio.sleep(0.2)  # it has caught up, and takes the next one as it comes
+            grown = await grow(writer, key, 2)
+            assert await waiting == grown
+            wire.cut()
+            missed = await grow(writer, key, 4)
+            async with asyncio.timeout(SOON):
+                while not (bus.nc.stats["reconnects"] and bus.connected):
+                    await asyncio.sleep(0.01)
+            behind = await grow(writer, key, 5)
+            assert await take(follower, 3) == [*missed, *behind]
+
+
 async def eventually(log: Log, key: RunKey, length: int) -> list[Event]:
     """`grow`, over an outage. Returns what this run has got beyond `length` - 1."""
     async with asyncio.timeout(SOON):
