@@ -121,8 +121,11 @@ def test_two_held_calls_wait_for_a_decision_each() -> None:
     assert [call.call_id for call in told.view.holds] == ["a", "b"]
     assert [quote.call_id for quote in told.view.others] == ["r"]
 
-    told.say(decided(1, two))
+    assert told.view.at_stake == (Moved(currency="GBP", amount_minor=13000),)
 
+    told.say(decided(1, two, decision="decline", note="no"))
+
+    assert told.view.at_stake == (Moved(currency="GBP", amount_minor=6000),)
     assert [call.call_id for call in told.view.holds] == ["a"]
     assert told.view.status == "awaiting_approval"
 

@@ -4,15 +4,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from contracts.identity import InvalidToken, Principal, Verifier
-from fastapi import Request
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
 
 from gateway.metrics import STREAMS
 from gateway.problems import Problem
 
 COOKIE = "turngate_session"
+BEARER = HTTPBearer(auto_error=False, description="A token of an issuer that this system believes.")
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -57,10 +60,10 @@ async def asker(request: Request) -> Principal:
         ) from error
 
 
-def may(*scopes: str) -> Callable[[Request], Awaitable[Principal]]:
+def may(*scopes: str) -> Callable[..., Awaitable[Principal]]:
     """A dependency: the asker, if they may do at least one of these."""
 
-    async def allowed(request: Request) -> Principal:
+    async def allowed(request: Request, _: Annotated[object, Depends(BEARER)]) -> Principal:
         principal = await asker(request)
         if not any(principal.may(scope) for scope in scopes):
             raise Problem(

@@ -6,13 +6,18 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import psycopg
+import structlog
+from contracts.errors import Outage
 from contracts.identity import Principal
 from fastapi import Request
 from fastapi.responses import StreamingResponse
+from psycopg_pool import PoolTimeout
 
 from gateway.feed import with_pauses
 from gateway.problems import Problem
 
+logger = structlog.get_logger()
 T = TypeVar("T")
 HEARTBEAT = b": still here\n\n"
 RETRY = b"retry: 1000\n\n"
@@ -66,4 +71,13 @@ async def alive(source: AsyncGenerator[T], principal: Principal, every: float) -
 
 
 def respond(frames: AsyncIterator[bytes]) -> StreamingResponse:
-    return StreamingResponse(frames, media_type="text/event-stream", headers=HEADERS)
+    return StreamingResponse(_until_outage(frames), media_type="text/event-stream", headers=HEADERS)
+
+
+async def _until_outage(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """An outage ends the stream; the client comes back and goes on where it was."""
+    try:
+        async for one in frames:
+            yield one
+    except (Outage, PoolTimeout, psycopg.OperationalError) as error:
+        logger.warning("stream ended by an outage", error=repr(error))

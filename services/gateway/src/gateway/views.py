@@ -155,12 +155,22 @@ class RunView(Part):
 
     @property
     def at_stake(self) -> tuple[Moved, ...]:
-        """What the waiting calls would move."""
-        return total(
-            Moved(currency=effect.currency, amount_minor=effect.amount_minor)
-            for effect in (held.quote.effect for held in self.holds)
-            if effect and effect.amount_minor is not None and effect.currency
-        )
+        """What the waiting turn would move: its held calls, and those that wait along."""
+        if not self.holds:
+            return ()
+        declined = {call.call_id for call in self.held if any(seat.decision == "decline" for seat in call.seats)}
+        waiting = [quote for quote in self.quotes if quote.call_id not in declined]
+        return total(money for quote in waiting if (money := moves(quote)) is not None)
+
+
+def moves(quote: CallQuote) -> Moved | None:
+    """The money that a call would move, None for none: reads, and what will fail or had been made before."""
+    effect = quote.effect
+    if effect is None or effect.amount_minor is None or effect.currency is None:
+        return None
+    if quote.will_fail is not None or quote.duplicate_of is not None:
+        return None
+    return Moved(currency=effect.currency, amount_minor=effect.amount_minor)
 
 
 def total(sums: Iterable[Moved]) -> tuple[Moved, ...]:
@@ -329,11 +339,10 @@ def _moved(view: RunView, fact: TurnExecuted) -> list[Moved]:
         if call.turn == fact.turn and any(seat.decision == "decline" for seat in call.seats)
     }
     return [
-        Moved(currency=effect.currency, amount_minor=effect.amount_minor)
+        money
         for result in fact.results
         if not result.is_error and not result.duplicate and result.call_id not in declined
-        if (quote := quotes.get(result.call_id)) and quote.will_fail is None and quote.duplicate_of is None
-        if (effect := quote.effect) and effect.amount_minor is not None and effect.currency
+        if (quote := quotes.get(result.call_id)) and (money := moves(quote))
     ]
 
 

@@ -97,8 +97,8 @@ async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
         waiting=[card for card in open_cards if card.mine],
         blocked=[card for card in open_cards if not card.mine],
         lately=[card for card in lately if card.state != "waiting"],
-        at_stake=words.sums(total(moved for card in open_cards for moved in card.view.at_stake)),
-        oldest=min((card.held_at for card in open_cards), default=now),
+        at_stake=at_stake([card.view for card in open_cards]),
+        oldest=oldest([card.view for card in open_cards]),
         mine=[decided for card in lately for decided in _by(card.view, asker)],
     )
 
@@ -176,10 +176,19 @@ async def _shell(ports: Gateway, asker: Principal, here: str, request: Request) 
 
 async def waiting_for(ports: Gateway, asker: Principal) -> int:
     """How many runs wait for a decision that this person can make."""
-    if not asker.may("decide"):
-        return 0
-    held = await ports.desk.held(asker.tenant)
+    return decidable(await ports.desk.held(asker.tenant), asker) if asker.may("decide") else 0
+
+
+def decidable(held: list[RunView], asker: Principal) -> int:
     return sum(any(may_decide(view, call, asker) is None for call in view.holds) for view in held)
+
+
+def at_stake(held: list[RunView]) -> str:
+    return words.sums(total(moved for view in held for moved in view.at_stake))
+
+
+def oldest(held: list[RunView]) -> datetime | None:
+    return min((call.held_at for view in held for call in view.holds), default=None)
 
 
 async def card_of(ports: Gateway, asker: Principal, run: str) -> cards.Card | None:

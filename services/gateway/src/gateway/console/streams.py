@@ -16,7 +16,7 @@ from fastapi.responses import Response
 
 from gateway import shapes, sse
 from gateway.console import cards, queue, render, words
-from gateway.console.pages import Reader, card_of, waiting_for
+from gateway.console.pages import Reader, at_stake, card_of, decidable, oldest
 from gateway.console.trajectory import Row, Trajectory
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
@@ -201,9 +201,12 @@ async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int
 
 
 async def _state(ports: Gateway, asker: Principal) -> bytes:
-    counts = await ports.desk.counts(asker.tenant)
+    """The counts around every page. They have no id: they are sent whole, whenever a stream begins or facts came."""
+    counts, held = await ports.desk.counts(asker.tenant), await ports.desk.held(asker.tenant)
+    total = render.part("card.html", "held_total", at_stake(held), oldest(held), datetime.now(UTC))
     state = {
         "open": sum(count for status, count in counts.items() if status != "resolved"),
-        "waiting": await waiting_for(ports, asker),
+        "waiting": decidable(held, asker),
+        "changes": [change("held-total", total)],
     }
     return sse.frame(sse.data(state), event="state")

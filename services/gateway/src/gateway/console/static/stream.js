@@ -67,7 +67,10 @@ function heard(message) {
   if (message.kind === "change") applyAll(message.data.changes);
   else if (message.kind === "text") write(message.data);
   else if (message.kind === "reset") location.reload();
-  else emit(message.kind, message.data);
+  else {
+    if (message.data?.changes) applyAll(message.data.changes);
+    emit(message.kind, message.data);
+  }
 }
 
 function worst() {
