@@ -1,6 +1,7 @@
 """A gateway as it runs: on a real broker and a real database, with the demo's issuer beside it."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -82,6 +83,12 @@ class World:
         await bus.answer("ask.approvals.decide", decide)
         await bus.nc.flush()
         return asked
+
+    async def dead(self, service: str, letter: Json) -> None:
+        """What a service could not handle, however often it tried."""
+        bus = await connect(self.nats, service)
+        await bus.nc.request(f"dead.{service}", json.dumps(letter).encode(), timeout=5)
+        await bus.close()
 
     async def ticket(self, reference: str = "TCK-2004", tenant: str = "acme", **more: Any) -> str:
         values: dict[str, Any] = {"customer": TOM, "subject": "Jacket too small", "body": "Please refund it."} | more

@@ -9,6 +9,7 @@ import pytest
 from .conftest import World
 from .facts import SAM, decided, ended, refund, started, story_from_the_hold, story_to_the_hold
 
+STREAM = {"Accept": "text/event-stream"}
 pytestmark = pytest.mark.timeout(60)
 
 
@@ -370,10 +371,20 @@ async def test_the_documents_say_what_there_is(world: World) -> None:
 
 
 async def test_a_run_that_its_runner_gave_up_on_is_given_its_end(world: World) -> None:
-    await world.others.say("TCK-2004-1", started())
-    await world.runs.fail(world.key("TCK-2004-1"), "dead 12")
-    await world.runs.fail(world.key("TCK-2004-1"), "dead 12")
-    async with world.client() as alex:
+    [event] = await world.others.say("TCK-2004-1", started())
+    letter = {
+        "service": "agent-runner",
+        "subject": world.key("TCK-2004-1").subject(event.kind),
+        "sequence": event.sequence,
+        "error": "KeyError: a secret",
+        "event": event.payload.decode(),
+    }
+    async with world.client() as alex, alex.stream("GET", "/v1/runs/TCK-2004-1/events", headers=STREAM) as stream:
+        for _ in range(2):
+            await world.dead("agent-runner", letter)
+        told = [line async for line in stream.aiter_lines()]
+        assert sum("run-failed" in line for line in told) == 1
+        assert not any("a secret" in line for line in told)
         run = (await alex.get("/v1/runs/TCK-2004-1")).json()
     assert run["status"] == "failed"
     assert "a person has to take the ticket" in run["reason"]
