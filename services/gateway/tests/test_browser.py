@@ -268,6 +268,21 @@ async def test_many_tabs_share_one_connection_and_all_still_work(world: World, b
         await expect(page.locator(f"#card-{RUN}")).to_contain_text("obody decided in time")
 
 
+async def test_who_signs_in_after_somebody_else_sees_their_own_streams(world: World, browser: Browser) -> None:
+    await held_run(world)
+    context = await sign_in(browser, world, "alex")
+    page = await opened(context, world, "/approvals")
+    await page.get_by_role("button", name="Sign out").click()
+    await page.locator("form", has=page.locator("input[value=sam]")).get_by_role("button").click()
+    await page.goto(f"{world.url}/approvals")
+    await expect(page.locator("#live")).to_have_text("Live")
+
+    await world.others.say("TCK-2-1", started("TCK-2"), *story_to_the_hold()[1:])
+
+    await expect(page.locator("#card-TCK-2-1").get_by_role("button", name="Approve £180.00")).to_be_visible()
+    await expect(page).to_have_title("(2) Approvals · Turngate")
+
+
 async def test_a_hold_that_expires_while_someone_is_about_to_approve_is_disarmed(
     world: World, browser: Browser
 ) -> None:

@@ -107,7 +107,7 @@ async def test_a_run_is_started_by_form_and_shown(world: World) -> None:
         assert (started_run.status_code, started_run.headers["location"]) == (303, "/tickets/TCK-2004?run=TCK-2004-1")
         page = (await alex.get(started_run.headers["location"])).text
     assert "Run started" in page
-    assert 'data-stream="/console/stream/runs/TCK-2004-1"' in page
+    assert 'data-stream="/console/stream/runs/TCK-2004-1?for=' in page
 
 
 async def test_a_hold_is_approved_by_form(world: World) -> None:
@@ -199,3 +199,13 @@ async def test_a_page_and_the_stream_behind_it_show_the_whole_run_between_them(w
     for title in ("Approved by sam", "Refund made", "Reply sent", "Run ended: resolved", "event: bye"):
         assert title in stream
     assert "Run started" not in stream
+
+
+async def test_a_page_of_an_earlier_sign_in_is_told_so(world: World) -> None:
+    async with browser(world, "alex") as client:
+        inbox = re.search(r'data-inbox="([^"]+)"', (await client.get("/tickets")).text)
+        assert inbox is not None
+        await client.post("/sign-in", data={"as": "sam", "tenant": "acme"})
+        assert (await client.get(inbox[1])).status_code == 401
+        assert (await client.get(inbox[1].replace("stream/inbox", "session"))).status_code == 401
+        assert (await client.get("/console/session")).status_code == 204

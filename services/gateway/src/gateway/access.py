@@ -1,6 +1,7 @@
 """Who is asking: a bearer token, or the console's cookie; and what that person may do here."""
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -58,6 +59,12 @@ async def asker(request: Request) -> Principal:
         raise Problem(
             401, "Token not accepted", str(error), {"WWW-Authenticate": 'Bearer error="invalid_token"'}
         ) from error
+
+
+def session_of(principal: Principal) -> str:
+    """Names one sign-in, so that a page's streams are never those of who was signed in before."""
+    person = (principal.issuer, principal.tenant, principal.subject, str(principal.token_id))
+    return hashlib.sha256("\n".join(person).encode()).hexdigest()[:16]
 
 
 def may(*scopes: str) -> Callable[..., Awaitable[Principal]]:

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from gateway import shapes
-from gateway.access import COOKIE, asker
+from gateway.access import COOKIE, asker, session_of
 from gateway.console import cards, queue, render, words
 from gateway.console.people import SignIn
 from gateway.console.trajectory import Row, Trajectory
@@ -31,6 +31,8 @@ MOST_TICKETS = 500
 async def reader(request: Request) -> Principal:
     """Who looks at the page. Raises a 401 that leads to the sign-in, a 403 for who has no console."""
     principal = await asker(request)
+    if request.query_params.get("for", session_of(principal)) != session_of(principal):
+        raise Problem(401, "Signed in anew", "This page belongs to an earlier sign-in. Load it again.")
     if not principal.may("read"):
         raise Problem(403, "No console for you", "The console is for the people who work the tickets.")
     return principal

@@ -6,6 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from gateway.access import session_of
 from gateway.console import words
 from gateway.domain import may_decide
 
@@ -17,7 +18,7 @@ _environment = Environment(
     lstrip_blocks=True,
     finalize=lambda item: words.visible(item) if type(item) is str else item,
 )
-_environment.globals |= {"words": words, "may_decide": may_decide}
+_environment.globals |= {"words": words, "may_decide": may_decide, "session_of": session_of}
 for _name in ("money", "sums", "ledger", "spend", "age", "duration", "clock", "stamp", "iso", "changes", "plural"):
     _environment.filters[_name] = getattr(words, _name)
 

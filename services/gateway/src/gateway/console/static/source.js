@@ -16,7 +16,7 @@ export class Source {
 
   open() {
     this.stop();
-    this.events = new EventSource(`${this.url}?after=${this.after}`);
+    this.events = new EventSource(`${this.url}&after=${this.after}`);
     this.events.onopen = () => this.alive();
     this.events.onerror = () => this.failed();
     for (const kind of KINDS) this.events.addEventListener(kind, (event) => this.heard(kind, event));
@@ -58,7 +58,7 @@ export class Source {
   async again() {
     this.stop();
     let status = 0;
-    try { status = (await fetch("/console/session", { cache: "no-store" })).status; } catch { /* away */ }
+    try { status = (await fetch(`/console/session?${this.url.split("?")[1]}`, { cache: "no-store" })).status; } catch { /* away */ }
     if (status === 401) return this.status("out");
     const wait = this.wait * (0.75 + Math.random() / 2);
     this.wait = Math.min(this.wait * 2, 15_000);
