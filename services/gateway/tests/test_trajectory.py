@@ -166,6 +166,7 @@ def test_a_waiting_card_shows_the_effect_and_the_buttons_with_the_amount() -> No
     assert "Refund £180.00 to Mastercard ending 0937" in page
     assert "Approve £180.00" in page
     assert MONEY.digest in page
+    assert page.index("Customer said") < page.index("Agent says") < page.index("returned unworn")
 
 
 def test_a_requesters_card_has_no_buttons() -> None:
