@@ -49,7 +49,10 @@ class Refused:
     draft: Draft
 
 
-def decide(history: History, asked: Decide, by: Person, now: datetime) -> Draft | Known | Refused | No:
+Outcome = Draft | Known | Refused | No
+
+
+def decide(history: History, asked: Decide, by: Person, now: datetime) -> Outcome:
     """What becomes of a decision that someone who may decide at all asks for."""
     if history.started is None:
         return No(404, "No such run", f"There is no run {history.key.run}.")

@@ -1,15 +1,14 @@
 """What approvals is asked and hears: a person's decision, a new hold, a timer that falls due."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import structlog
 from contracts.bus import Answer, Bus, Handler
-from contracts.errors import Conflict
 from contracts.events import Draft, Event
 from contracts.facts import Json, TurnHeld
+from contracts.handler import say
 from contracts.history import History
 from contracts.identity import InvalidToken, Principal, Verifier
 from contracts.log import Clock, Log
@@ -53,22 +52,25 @@ def deciding(log: Log, verifier: Verifier, clock: Clock) -> Answer:
 
 
 async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, clock: Clock) -> Json:
-    while True:
-        history = await _read(log, key)
+    outcome: domain.Outcome | None = None
+
+    def decide(history: History) -> Draft | None:
+        nonlocal outcome
         outcome = domain.decide(history, asked, principal.person(), clock())
-        try:
-            match outcome:
-                case Known(event):
-                    return {"status": 200, "event": event.document()}
-                case No():
-                    return _no(outcome)
-                case Refused(no, draft):
-                    await _append(log, history, draft)
-                    return _no(no)
-                case Draft():
-                    return {"status": 200, "event": (await _append(log, history, outcome)).document()}
-        except Conflict:
-            await _pause()
+        match outcome:
+            case Refused(_, draft) | (Draft() as draft):
+                return draft
+            case _:
+                return None
+
+    said = await say(log, key, decide)
+    match outcome:
+        case Known(event):
+            return {"status": 200, "event": event.document()}
+        case Refused(no, _) | (No() as no):
+            return _no(no)
+    assert said is not None  # noqa: S101 - a draft was said
+    return {"status": 200, "event": said.document()}
 
 
 def holding(bus: Bus) -> Handler:
@@ -87,39 +89,12 @@ def looking(bus: Bus, log: Log, clock: Clock) -> TimerHandler:
 
     async def look(body: Json) -> None:
         key = RunKey(body["tenant"], body["run"])
-        while True:
-            history = await _read(log, key)
-            draft = domain.owed(history, clock())
-            if draft is None:
-                break
-            try:
-                await _append(log, history, draft)
-                return
-            except Conflict:
-                await _pause()
-        at = domain.next_look(history, clock())
-        if at is not None:
-            await _set_timer(bus, key, body["hold"], at)
+        if await say(log, key, lambda history: domain.owed(history, clock())) is None:
+            at = domain.next_look(await log.read(key), clock())
+            if at is not None:
+                await _set_timer(bus, key, body["hold"], at)
 
     return look
-
-
-async def _pause() -> None:
-    await asyncio.sleep(random.uniform(0.002, 0.02))  # noqa: S311 - spreads writers, guards nothing
-
-
-async def _read(log: Log, key: RunKey) -> History:
-    stop("before-read")
-    history = await log.read(key)
-    stop("after-read")
-    return history
-
-
-async def _append(log: Log, history: History, draft: Draft) -> Event:
-    stop("before-append")
-    event = await log.append(history, draft)
-    stop("after-append")
-    return event
 
 
 async def _set_timer(bus: Bus, key: RunKey, hold: int, at: datetime) -> None:
