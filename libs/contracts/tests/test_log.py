@@ -15,7 +15,7 @@ from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import TRAIL_LENGTH, Draft, Event, Link
 from contracts.examples import EXAMPLES
 from contracts.facts import CustomerSaid, Json, RunEnded, RunStarted
-from contracts.handler import respond
+from contracts.handler import respond, say
 from contracts.history import History
 from contracts.log import JetStreamLog, Log
 from contracts.memory import MemoryLog
@@ -169,6 +169,21 @@ async def test_fifty_writers_that_answer_conflicts_all_get_their_word_in(log: Lo
     history = await log.read(key)
     assert len(history.events) == 51
     assert verify_run(list(history.events)) == []
+
+
+async def test_two_who_were_asked_at_once_both_have_their_say_and_a_repetition_adds_nothing(
+    log: Log, key: RunKey
+) -> None:
+    await log.append(History(key), Draft(STARTED, None))
+
+    def decide(text: str) -> Callable[[History], Draft | None]:
+        return lambda history: None if text in {fact.text for fact in history.all(CustomerSaid)} else said(text)
+
+    first = await asyncio.gather(say(log, key, decide("approve")), say(log, key, decide("decline")))
+    again = await asyncio.gather(say(log, key, decide("approve")), say(log, key, decide("decline")))
+
+    assert sorted(event.ordinal for event in first if event) == [1, 2]
+    assert again == [None, None]
 
 
 # Reading by the trail
