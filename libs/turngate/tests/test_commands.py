@@ -131,6 +131,27 @@ def test_a_run_can_be_followed_as_json_and_its_lines_are_those_of_the_log(own_sy
     assert turngate(own_system, "log", "verify", stdin=exported.out).code == 0
 
 
+def test_a_chat_goes_on_with_the_customers_words_and_then_with_a_persons(own_system: RunningSystem) -> None:
+    opened = own_system.api("alex").post(
+        "/v1/tickets",
+        {
+            "channel": "chat",
+            "customer_email": "priya.raman@mail.example",
+            "customer_id": "C-1001",
+            "subject": "My parcel",
+            "body": "Where is my order ORD-10043?",
+        },
+    )
+    run = f"{opened['ticket']}-1"
+    assert f"turngate say {run}" in turngate(own_system, "run", opened["ticket"]).out
+    answered = turngate(own_system, "say", run, "And what is in ORD-10043?")
+    assert answered.kinds[0] == "desk.customer-said"
+    assert answered.kinds[-1] == "agent.reply-given"
+    assert turngate(own_system, "take-over", run, "--reason", "known customer").code == 0
+    assert turngate(own_system, "say", run, "Hello Priya", "--as", "alex").out == "Sent.\n"
+    assert turngate(own_system, "log", "show", run).kinds[-2:] == ["desk.run-taken-over", "desk.person-said"]
+
+
 def test_a_cancelled_run_says_so(own_system: RunningSystem) -> None:
     turngate(own_system, "run", "TCK-2005", "--no-wait")
     said = turngate(own_system, "cancel", "TCK-2005-1")

@@ -8,7 +8,8 @@ from turngate.embedded import state
 from turngate.embedded.trouble import Trouble
 from turngate.sign_in import sign_in
 
-DEFAULT_PEOPLE = {"acme": "alex", "globex": "gwen"}
+DEFAULT_TENANT = "acme"
+DEFAULT_PEOPLE = {DEFAULT_TENANT: "alex", "globex": "gwen"}
 
 
 def connect(data: Path, url: str | None, who: str | None, tenant: str | None) -> Api:
@@ -23,7 +24,7 @@ def connect(data: Path, url: str | None, who: str | None, tenant: str | None) ->
 
 
 def default_person(tenant: str | None) -> str:
-    person = DEFAULT_PEOPLE.get(tenant or "acme")
+    person = DEFAULT_PEOPLE.get(tenant or DEFAULT_TENANT)
     if person is None:
         raise Trouble(f"Say who asks in {tenant}: --as NAME.")
     return person

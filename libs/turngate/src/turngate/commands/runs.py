@@ -8,7 +8,7 @@ import typer
 from contracts.events import Event
 
 from turngate.api import Api
-from turngate.commands.connection import connect
+from turngate.commands.connection import DEFAULT_TENANT, connect
 from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, print_json, print_plain
 from turngate.following import follow, path
 from turngate.lines import line, plain
@@ -93,18 +93,20 @@ def say(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Send a customer's message in a chat, and follow the run until it ends or waits."""
+    """Send a customer's message in a chat, and follow the run until it ends or waits. In a run that was taken over,
+    send your own words to the customer (--as yourself)."""
     api = connect(data, url, who, tenant)
-    before = api.get(path(run)) if who is None or not who.startswith("cust-") else None
-    if who is None and before and before["customer"].get("id") and before["channel"] == "chat":
-        customer = connect(data, url, f"cust-{before['customer']['id']}", tenant)
-        customer.post(f"{path(run)}/messages", {"text": text})
-    else:
-        api.post(f"{path(run)}/messages", {"text": text})
-    if before is None:
+    speaker, after = api, 0
+    if who is None or not who.startswith("cust-"):
+        view = api.get(path(run))
+        after = view["sequence"]
+        if who is None and url is None and view["channel"] == "chat" and view["customer"].get("id"):
+            speaker = connect(data, url, f"cust-{view['customer']['id']}", tenant or DEFAULT_TENANT)
+    speaker.post(f"{path(run)}/messages", {"text": text})
+    if not after or api.get(path(run))["ended_at"]:
         print_plain("Sent.")
-        return
-    show(api, run, follow(api, run, before["sequence"]), as_json)
+    else:
+        show(api, run, follow(api, run, after), as_json)
 
 
 def cancel(

@@ -99,7 +99,7 @@ class System:
     async def _set_up(self, place: Place) -> None:
         """The streams always; the database and the demo's rows where anything that makes them has changed."""
         await asyncio.to_thread(setup.prepare_nats, place.nats.url, SETUP, place.nats.password(SETUP))
-        stamp, done = self.data / "set-up", _fingerprint(place.tenants)
+        stamp, done = place.postgres.home / "set-up", _fingerprint(place.tenants)
         if stamp.exists() and stamp.read_text() == done:
             return
         self._say("making the database")
