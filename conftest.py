@@ -4,11 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
+from hypothesis import settings
 from turngate import testing
 from turngate.running import RunningSystem, temporary_system
 from turngate.testing import Cluster, Database, NatsAccess
 
 import evaluation  # noqa: F401 - else pytest takes the directory of that name for the package
+
+# How long an example takes says nothing on a busy machine.
+settings.register_profile("turngate", deadline=None)
+settings.load_profile("turngate")
+# Tracebacks that show every local take minutes to print where an event is among them.
+structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
 
 
 @pytest.fixture

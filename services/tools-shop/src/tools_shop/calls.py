@@ -14,6 +14,7 @@ from tools_shop.toolset import Read, Toolset, Write
 from tools_shop.transaction import Lock
 
 _LONGEST_RESULT = 12_000
+_ALL_RESULTS = 600_000  # bytes: well under what one fact may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,22 @@ def result(call_id: str, outcome: Outcome) -> CallResult:
         return refused(call_id, outcome.text, outcome.code)
     duplicate = isinstance(outcome, Done) and outcome.duplicate_of is not None
     return CallResult(call_id=call_id, content=outcome.text[:_LONGEST_RESULT], data=outcome.data, duplicate=duplicate)
+
+
+def fitted(results: list[CallResult]) -> list[CallResult]:
+    """The results, cut short where they would not fit into one fact together: what was done can always be said."""
+    share = _ALL_RESULTS // len(results)
+    return [result if _size(result) <= share else _cut(result, share) for result in results]
+
+
+def _size(result: CallResult) -> int:
+    return len(result.model_dump_json())
+
+
+def _cut(result: CallResult, share: int) -> CallResult:
+    # A character takes six bytes at most, as an escape; the rest is for the envelope of the result.
+    text = result.content[: share // 8]
+    return result.model_copy(update={"content": f"{text} … (cut short)", "data": {"cut": True}})
 
 
 def refused(call_id: str, text: str, code: str) -> CallResult:

@@ -305,7 +305,7 @@ def _results(turn: Turn, order: Order, outcomes: Outcomes) -> list[CallResult]:
             raise LookupError(f"Call {call.call_id} was run and came to nothing.")
         else:
             results.append(calls.result(call.call_id, outcome))
-    return results
+    return calls.fitted(results)
 
 
 def _unauthorised(turn: Turn, missing: Mapping[str, Refusal]) -> list[CallResult]:
