@@ -1,6 +1,7 @@
 """A shop that a test has opened, and how it turns calls into quotes and executions."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -58,11 +59,18 @@ class Shop:
     over: bool = False
 
     def turn(
-        self, *asked: tuple[str, dict[str, Any]], run: str = "TCK-1-1", turn: int = 1, proposal_id: str = ""
+        self,
+        *asked: tuple[str, dict[str, Any]],
+        run: str = "TCK-1-1",
+        turn: int = 1,
+        proposal_id: str = "",
+        ids: Sequence[str] = (),
     ) -> Turn:
-        """Calls c0, c1 … of the customer whose address is `email`."""
+        """Calls c0, c1 … (or as `ids` names them) of the customer whose address is `email`."""
+        names = ids or [f"c{n}" for n in range(len(asked))]
         proposed = [
-            ToolCall.model_construct(call_id=f"c{n}", tool=tool, arguments=a) for n, (tool, a) in enumerate(asked)
+            ToolCall.model_construct(call_id=name, tool=tool, arguments=a)
+            for name, (tool, a) in zip(names, asked, strict=True)
         ]
         started = started_for(self.email, run.rpartition("-")[0])
         caller = Caller.of(RunKey(self.tenant, run), started, turn)

@@ -49,6 +49,18 @@ async def test_the_second_of_two_refunds_in_one_turn_has_seen_the_first(acme):
     assert (two.facts.refunded_today_minor, two.facts.refunds_today_of_tenant) == (8000, 2)
 
 
+async def test_calls_that_share_an_id_are_told_so_and_none_of_them_moves_money(acme):
+    # Else the second, a duplicate that pays nothing, would be quoted and judged in the place of the first, which pays.
+    turn = acme.turn(refund(18000), refund(18000), look(), ids=("c0", "c0", "c1"))
+    quotes = await acme.quote(turn)
+    assert [quote.effect for quote in quotes] == [None, None, None]
+    assert [bool(quote.will_fail) for quote in quotes] == [True, True, False]
+    executed = await acme.execute(turn, quotes)
+    assert isinstance(executed, Executed)
+    assert [result.data.get("refused") for result in executed.results] == ["call-id-twice", "call-id-twice", None]
+    assert acme.refunds() == []
+
+
 async def test_a_read_behind_a_write_of_the_same_turn_sees_it(acme):
     _, seen = await acme.run(refund(4000), look())
     assert "ALREADY REFUNDED: £40.00" in seen.content

@@ -1,5 +1,6 @@
 """A turn's calls: read once, with what each came to turned into its quote, its digest or its result."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +35,9 @@ class Call:
 
 
 def read(toolset: Toolset | None, calls: Sequence[ToolCall]) -> list[Call]:
-    return [_read(toolset, call) for call in calls]
+    """The calls, in order. Of those that share an id none is used: one would be judged by what the other does."""
+    times = Counter(call.call_id for call in calls)
+    return [_read(toolset, call) if times[call.call_id] == 1 else _one_of_several(call) for call in calls]
 
 
 def writes(calls: Sequence[Call]) -> bool:
@@ -52,6 +55,11 @@ def _read(toolset: Toolset | None, call: ToolCall) -> Call:
         safe: Json = echo(call.arguments)
         return Call(call.call_id, call.tool, tool.kind, None, safe, arguments)
     return Call(call.call_id, call.tool, tool.kind, tool, arguments)
+
+
+def _one_of_several(call: ToolCall) -> Call:
+    text = "Several calls of this turn have the same id, so none of them was run. Give each call an id of its own."
+    return Call(call.call_id, call.tool, "read", None, {}, Refusal("call-id-twice", text))
 
 
 def digest(caller: Caller, call: Call, outcome: Outcome | None, states: Mapping[Lock, Json]) -> str:
