@@ -1,5 +1,6 @@
 """PostgreSQL from the wheel, wherever the data and the wheel lie."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -33,6 +34,24 @@ def test_it_asks_for_the_password_over_tcp(data_dir: Path) -> None:
     try:
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
             psycopg.connect(server.dsn(password="wrong"))
+    finally:
+        stop(child, process)
+
+
+@pytest.mark.parametrize("carrier", binaries.CARRIERS)
+def test_every_carrier_that_is_installed_brings_a_server_with_vectors(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, carrier: str
+) -> None:
+    if importlib.util.find_spec(carrier) is None:
+        pytest.skip(f"{carrier} is not installed")
+    monkeypatch.setattr(binaries, "CARRIERS", (carrier,))
+    server = Postgres(data_dir, free_port(), "secret", durable=False)
+    child = server.child()
+    process = start(child)
+    try:
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            connection.execute("create extension vector")
+            assert connection.execute("select lower('ÄÖ')").fetchone() == ("äö",)
     finally:
         stop(child, process)
 
