@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := libs/contracts libs/standin services/agent-runner services/policy services/tools-shop services/approvals services/gateway evaluation libs/turngate
 STAMP := $(VENV)/.setup
+ifeq ($(origin PYTHON),command line)
+# Asked for by name, as in `make test PYTHON=python3.13`: a .venv of another version is made anew.
+STAMP := $(VENV)/.setup-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+endif
 UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
 
 .DEFAULT_GOAL := help
@@ -15,7 +19,7 @@ help: ## list these verbs
 setup: $(STAMP) ## make .venv with everything in it, `turngate` in .venv/bin
 
 $(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python $(if $(findstring .setup-,$@),-a -e $@) || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
@@ -52,6 +56,9 @@ test: setup ## run every test (`slow` ones: make test ARGS="-m slow")
 lock: setup ## resolve the dependencies anew and write requirements.lock
 	@$(BIN)/uv lock --upgrade
 	@$(BIN)/uv export --quiet --no-emit-workspace --all-groups --all-packages --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
+
+docs: setup ## write the pages that are made from the code
+	@$(BIN)/python -m contracts.catalogue > docs/events.md
 
 clean: ## remove .venv and the local system's data
 	rm -rf $(VENV) .turngate
