@@ -22,8 +22,7 @@ class Point:
         return f"{self.service}.{self.name}"
 
 
-def points() -> list[Point]:
-    """Every point of every service, each once, in the order of the code."""
+def _points() -> list[Point]:
     shared = {module: list(_stops(path)) for module, path in _modules("contracts") if list(_stops(path))}
     unknown = shared.keys() - SHARED.keys()
     assert not unknown, f"contracts.{unknown} has points, and nothing here says which services run them"
@@ -64,3 +63,7 @@ def _calls(path: Path) -> Iterator[str]:
             match node.func:
                 case ast.Name(id=name) | ast.Attribute(attr=name):
                     yield name
+
+
+# Every point of every service, each once.
+POINTS = _points()
