@@ -149,7 +149,9 @@ def test_a_chat_goes_on_with_the_customers_words_and_then_with_a_persons(own_sys
     assert answered.kinds[-1] == "agent.reply-given"
     assert turngate(own_system, "take-over", run, "--reason", "known customer").code == 0
     assert turngate(own_system, "say", run, "Hello Priya", "--as", "alex").out == "Sent.\n"
-    assert turngate(own_system, "log", "show", run).kinds[-2:] == ["desk.run-taken-over", "desk.person-said"]
+    as_json = turngate(own_system, "say", run, "Hello again", "--as", "alex", "--json").out
+    assert json.loads(as_json)["run"] == run
+    assert turngate(own_system, "log", "show", run).kinds[-3:] == ["desk.run-taken-over", *["desk.person-said"] * 2]
 
 
 def test_a_cancelled_run_says_so(own_system: RunningSystem) -> None:
@@ -188,7 +190,16 @@ def test_another_system_is_reached_by_url_and_token(own_system: RunningSystem) -
     assert "TURNGATE_TOKEN" in elsewhere("tickets").stderr
     assert "TCK-2001" in elsewhere("tickets", token=own_system.token("ari")).stdout
     assert "Sign in again" in elsewhere("tickets", token="none.of.ours").stderr
+    assert "TCK-2001" in elsewhere("tickets", token=own_system.token("ari") + "\n").stdout
     assert elsewhere("log", "export", token=own_system.token("ari")).returncode == 0
+
+
+@pytest.mark.parametrize("token", ["geheimnis-ä", "geheim\nnis"])
+def test_what_can_be_no_token_is_refused_without_being_shown(token: str, tmp_path: Path) -> None:
+    environ = os.environ | {"TURNGATE_URL": "http://127.0.0.1:1", "TURNGATE_TOKEN": token}
+    done = subprocess.run([TURNGATE, "tickets"], env=environ, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "TURNGATE_TOKEN holds no token: it has characters that none can have. Nothing was asked.\n"
 
 
 def test_a_service_that_is_killed_is_there_again(own_system: RunningSystem) -> None:

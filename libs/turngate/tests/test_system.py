@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from turngate.embedded import state
 from turngate.embedded.leftovers import end_leftovers
+from turngate.embedded.ports import why_not_free
 from turngate.embedded.processes import lives
 from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
@@ -166,6 +167,29 @@ def test_a_taken_port_is_named_and_nothing_is_started(data_dir: Path) -> None:
     assert f"Port {port} on 127.0.0.1 is taken" in refused.stderr
     assert "--port" in refused.stderr
     assert not (data_dir / "postgres").exists()
+
+
+def test_an_address_that_is_not_here_is_not_called_taken() -> None:
+    assert why_not_free(8100, "192.0.2.1") == "cannot be used: Cannot assign requested address"
+
+
+@pytest.mark.parametrize("port", ["65536", "-1"])
+def test_a_number_that_is_no_port_is_wrong_use(port: str, data_dir: Path) -> None:
+    assert up("--data", str(data_dir), "--port", port).returncode == 2
+
+
+@pytest.mark.parametrize("detach", [[], ["--detach"]])
+def test_data_that_cannot_be_kept_there_is_a_sentence_not_a_traceback(detach: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = up("--data", str(tmp_path / "file"), "--port", "0", *detach)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"{tmp_path}/file cannot be used: ")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def up(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "turngate", "up", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 def test_what_is_secret_is_readable_by_nobody_else(data_dir: Path) -> None:

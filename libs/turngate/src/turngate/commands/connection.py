@@ -14,7 +14,9 @@ DEFAULT_PEOPLE = {DEFAULT_TENANT: "alex", "globex": "gwen"}
 
 def connect(data: Path, url: str | None, who: str | None, tenant: str | None) -> Api:
     """The gateway that is meant, as the person who is meant: TURNGATE_TOKEN unless somebody is named."""
-    token = os.environ.get("TURNGATE_TOKEN")
+    token = os.environ.get("TURNGATE_TOKEN", "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise Trouble("TURNGATE_TOKEN holds no token: it has characters that none can have. Nothing was asked.")
     if who is None and token:
         return Api(url or state.read(data).url, token)
     if url is not None:

@@ -21,7 +21,9 @@ STOPS_WITHIN = 60.0
 
 def up(
     data: Data = DEFAULT_DATA,
-    port: Annotated[int, typer.Option(envvar="TURNGATE_PORT", help="The console's port; 0 takes a free one.")] = 8100,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, envvar="TURNGATE_PORT", help="The console's port; 0 takes a free one.")
+    ] = 8100,
     host: Annotated[str, typer.Option(help="The address that the console listens on.")] = "127.0.0.1",
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when all is ready; `turngate down` stops it.")
@@ -49,8 +51,12 @@ def _detach(data: Path, port: int, host: str) -> None:
             f"A system already runs on {data} (pid {pid}). Nothing was started. `turngate down --data {data}` stops it."
         )
     log = data / "logs" / "system.log"
-    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    begin = log.stat().st_size if log.exists() else 0
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log.touch()
+    except OSError as error:
+        raise hold.unusable(data, error) from None
+    begin = log.stat().st_size
     command = [sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", str(port), "--host", host]
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - this very program

@@ -102,9 +102,9 @@ def say(
         after = view["sequence"]
         if who is None and url is None and view["channel"] == "chat" and view["customer"].get("id"):
             speaker = connect(data, url, f"cust-{view['customer']['id']}", tenant or DEFAULT_TENANT)
-    speaker.post(f"{path(run)}/messages", {"text": text})
+    answer = speaker.post(f"{path(run)}/messages", {"text": text})
     if not after or api.get(path(run))["ended_at"]:
-        print_plain("Sent.")
+        print_json(answer) if as_json else print_plain("Sent.")
     else:
         show(api, run, follow(api, run, after), as_json)
 

@@ -16,10 +16,7 @@ def take(data: Path) -> IO[str]:
         data.mkdir(parents=True, exist_ok=True)
         file = (data / NAME).open("a+")
     except OSError as error:
-        raise Trouble(
-            f"{data} cannot be used: {error.strerror}. Nothing was started. "
-            "Run this as the user whom it belongs to, or name another directory with --data."
-        ) from None
+        raise unusable(data, error) from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -32,6 +29,14 @@ def take(data: Path) -> IO[str]:
     file.write(f"{os.getpid()}\n")
     file.flush()
     return file
+
+
+def unusable(data: Path, error: OSError) -> Trouble:
+    """Why nothing can be kept in the directory, and what to do."""
+    return Trouble(
+        f"{data} cannot be used: {error.strerror}. Nothing was started. "
+        "Run this as the user whom it belongs to, or name another directory with --data."
+    )
 
 
 def holder(data: Path) -> int | None:

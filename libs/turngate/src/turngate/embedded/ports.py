@@ -1,5 +1,6 @@
 """Ports that a system chose once and keeps: services find NATS and Postgres where they were after a restart."""
 
+import errno
 import json
 import random
 import socket
@@ -13,13 +14,19 @@ CHOICE = range(20_000, 32_000)
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    return why_not_free(port, host) is None
+
+
+def why_not_free(port: int, host: str) -> str | None:
+    """Why nobody can listen there, None if one can."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        return "is taken by another program" if taken else f"cannot be used: {error.strerror}"
+    return None
 
 
 def free_port(avoid: frozenset[int] = frozenset()) -> int:

@@ -15,7 +15,7 @@ from turngate.embedded.child import Child
 from turngate.embedded.keeper import LONGEST_WAIT, Keeper
 from turngate.embedded.leftovers import end_leftovers
 from turngate.embedded.nats import SETUP
-from turngate.embedded.ports import is_free
+from turngate.embedded.ports import why_not_free
 from turngate.embedded.services import Place, beside, place_of, services
 from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
@@ -112,10 +112,10 @@ class System:
 
     def _place(self) -> Place:
         self.data.chmod(0o711)
-        if self.port and not is_free(self.port, self.host):
+        if self.port and (why := why_not_free(self.port, self.host)):
             raise Trouble(
-                f"Port {self.port} on {self.host} is taken by another program. Nothing was started. "
-                f"Stop that program, or choose another port: `turngate up --port {self.port + 1}` "
+                f"Port {self.port} on {self.host} {why}. Nothing was started. "
+                f"Stop what is there, or choose another port: `turngate up --port {self.port % 65_535 + 1}` "
                 "(--port 0 takes a free one)."
             )
         return place_of(self.data, self.host, self.port)
