@@ -185,15 +185,8 @@ def test_two_decisions_on_two_holds_of_one_turn_made_in_the_same_moment_both_cou
 ) -> None:
     case, run, *holds = two_held(system)
 
-    def approval(who: str, hold: dict[str, Any]) -> int:
-        return run.decide(who, hold).status_code
-
-    assert at_once(
-        *(lambda who=who, hold=hold: approval(who, hold) for who, hold in zip(people, holds, strict=True))
-    ) == [
-        200,
-        200,
-    ]
+    answers = at_once(*(run.decision(who, hold) for who, hold in zip(people, holds, strict=True)))
+    assert [answer.status_code for answer in answers] == [200, 200]
     assert run.ended()["status"] == "resolved"
     assert {fact.call_id: fact.by.subject for fact in run.facts(CallDecided)} == {
         hold["call_id"]: who for hold, who in zip(holds, people, strict=True)
@@ -209,9 +202,7 @@ def test_of_two_holds_the_approved_one_runs_and_the_model_is_told_of_the_decline
     system: RunningSystem,
 ) -> None:
     case, run, first, second = two_held(system)
-    decisions = at_once(
-        lambda: run.decide("sam", first, "decline", note="Worn, see the photos"), lambda: run.decide("sue", second)
-    )
+    decisions = at_once(run.decision("sam", first, "decline", note="Worn, see the photos"), run.decision("sue", second))
     assert [answer.status_code for answer in decisions] == [200, 200]
     assert run.ended()["status"] == "resolved"
 
@@ -245,7 +236,7 @@ def test_a_decision_sent_again_gets_the_same_answer_and_any_other_is_refused(sys
     run = case.start()
     (hold,) = run.holds()
 
-    answers = at_once(*[lambda: run.decide("sam", hold)] * 4)
+    answers = at_once(*(run.decision("sam", hold) for _ in range(4)))
     assert [answer.status_code for answer in answers] == [200] * 4
     (decided,) = {answer.json()["id"] for answer in answers}
     assert run.ended()["status"] == "resolved"
@@ -265,10 +256,10 @@ def test_of_four_people_who_decide_at_once_one_is_heard_and_the_others_are_told(
     run = case.start()
     (hold,) = run.holds()
     answers = at_once(
-        lambda: run.decide("sam", hold),
-        lambda: run.decide("sue", hold, "decline"),
-        lambda: run.decide("lee", hold),
-        lambda: run.decide("lee", hold, "decline"),
+        run.decision("sam", hold),
+        run.decision("sue", hold, "decline"),
+        run.decision("lee", hold),
+        run.decision("lee", hold, "decline"),
     )
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
     run.ended()

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,10 +18,10 @@ from .world import (
     Case,
     Run,
     at_once,
+    client,
     look_up,
     model_of,
     open_case,
-    post,
     refund,
     rows,
     turn,
@@ -109,7 +110,8 @@ def test_a_run_that_waited_for_a_person_has_no_fresh_steps(system: RunningSystem
 def test_fifty_starts_of_one_ticket_in_the_same_moment_are_one_run(system: RunningSystem) -> None:
     case = open_case(system, 18000)
     case.says(turn(refund(case.orders[0], 18000)), DONE)
-    answers = at_once(*[lambda: post(system, "alex", f"/v1/tickets/{case.ticket}/runs")] * 50)
+    programs = [client(system, "alex") for _ in range(50)]
+    answers = at_once(*(partial(program.post, f"/v1/tickets/{case.ticket}/runs") for program in programs))
     assert sorted(answer.status_code for answer in answers) == [200] * 49 + [202]
     assert {answer.json()["run"] for answer in answers} == {f"{case.ticket}-1"}
     run = Run(system, f"{case.ticket}-1")
