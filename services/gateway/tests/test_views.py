@@ -168,6 +168,21 @@ def test_a_chat_waits_for_the_customer_after_each_reply() -> None:
     assert told.view.status == "running"
 
 
+def test_a_chat_goes_on_while_a_message_that_came_during_an_answer_is_unanswered() -> None:
+    told = Told(started(channel="chat"), CustomerSaid(text="By the way", message_id="m-1"), replied("Hello Tom."))
+    assert told.view.status == "running"
+
+    told.say(replied("As to the other thing: yes."))
+    assert told.view.status == "awaiting_customer"
+
+    told.say(CustomerSaid(text="And now?", message_id="m-2"), CustomerSaid(text="Hm?", message_id="m-3"))
+    assert told.view.status == "running"
+    look = read("c-1")
+    told.say(proposed(1, ("c-1", "get_order", {})), quoted(1, look), forwarded(1, look), executed(1, ("c-1", "Sent.")))
+    told.say(replied("It is on its way."))
+    assert told.view.status == "awaiting_customer"
+
+
 def test_a_message_does_not_lift_a_hold() -> None:
     told = Told(started(channel="chat"), *story_to_the_hold()[1:], CustomerSaid(text="Hello?", message_id="m-1"))
 

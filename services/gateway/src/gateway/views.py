@@ -102,7 +102,11 @@ class Moved(Part):
 
 
 class RunView(Part):
-    """One run, as far as it has come. `sequence` is that of the last fact in it, `held` are the calls last held."""
+    """One run, as far as it has come. `sequence` is that of the last fact in it, `held` are the calls last held.
+
+    written, read: the ordinals of the customer's last message, and of the fact up to which the agent's next answer
+    takes messages into account.
+    """
 
     tenant: str
     run: str
@@ -137,6 +141,8 @@ class RunView(Part):
     reply: Text | None = None
     last_step: str = ""
     agent: str = ""
+    written: int = 0
+    read: int = 0
 
     @property
     def ended(self) -> bool:
@@ -244,8 +250,7 @@ def _spent(view: RunView, fact: object) -> dict[str, object]:
 
 
 def _changes(view: RunView, event: Event) -> dict[str, object]:
-    fact = event.fact
-    changes = _of_turn(view, event) or _of_talk(view, fact) or _of_end(view, event)
+    changes = _of_turn(view, event) or _of_talk(view, event) or _of_end(view, event)
     if view.ended:
         # What had happened is still recorded behind the end, but the end stands.
         changes.pop("status", None)
@@ -312,10 +317,15 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
         case TurnForwarded() as fact:
             return {"status": "running", "last_step": f"Turn {fact.turn} runs"}
         case TurnRefused() as fact:
-            return {"status": "running", "last_step": f"Turn {fact.turn} was refused: {fact.rule}"}
+            return {
+                "status": "running",
+                "read": event.ordinal,
+                "last_step": f"Turn {fact.turn} was refused: {fact.rule}",
+            }
         case TurnExecuted() as fact:
             return {
                 "status": "running",
+                "read": event.ordinal,
                 "moved": total((*view.moved, *_moved(view, fact))),
                 "last_step": _executed(view, fact),
             }
@@ -346,23 +356,32 @@ def _moved(view: RunView, fact: TurnExecuted) -> list[Moved]:
     ]
 
 
-def _of_talk(view: RunView, fact: object) -> dict[str, object]:
-    match fact:
-        case ReplyGiven():
-            if view.channel == "chat":
+def _of_talk(view: RunView, event: Event) -> dict[str, object]:
+    match event.fact:
+        case ReplyGiven() as fact:
+            # What was written while the agent answered is answered next.
+            if view.channel == "chat" and view.written <= view.read:
                 return {
                     "reply": fact.text,
                     "status": "awaiting_customer",
                     "last_step": "Replied; waiting for the customer",
                 }
-            return {"reply": fact.text, "last_step": "Replied"}
+            return {"reply": fact.text, "read": event.ordinal, "last_step": "Replied"}
+        case AnswerUnfinished():
+            return {"read": event.ordinal}
         case CustomerSaid():
             # A hold stays a hold, whatever the customer adds meanwhile.
             waiting = view.status == "awaiting_approval"
-            return {"status": view.status if waiting else "running", "last_step": "The customer wrote"}
-        case PersonSaid():
+            idle = view.status == "awaiting_customer"
+            return {
+                "written": event.ordinal,
+                "read": event.ordinal if idle else view.read,
+                "status": view.status if waiting else "running",
+                "last_step": "The customer wrote",
+            }
+        case PersonSaid() as fact:
             return {"last_step": f"{fact.by.subject} wrote to the customer"}
-        case HandedOver():
+        case HandedOver() as fact:
             return {"agent": fact.to_agent, "last_step": f"{fact.from_agent} handed over to {fact.to_agent}"}
     return {}
 
