@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -52,13 +53,14 @@ def everybody(directory: Path) -> list[Somebody]:
     ]
 
 
-def customers(directory: Path, tenant: str) -> list[Somebody]:
+@cache  # reading the file takes longer than all else about a token
+def customers(directory: Path, tenant: str) -> tuple[Somebody, ...]:
     """`cust-C-1004` for customer C-1004 of the tenant's demo shop."""
     file = directory / tenant / "demo.yaml"
     if not file.exists():
-        return []
+        return ()
     demo = yaml.safe_load(file.read_text()) or {}
-    return [
+    return tuple(
         Somebody(f"cust-{row['id']}", tenant, "customer", row.get("name") or row["id"], row.get("email"))
         for row in demo.get("customers", [])
-    ]
+    )
