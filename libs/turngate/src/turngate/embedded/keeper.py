@@ -44,7 +44,7 @@ class Keeper:
         still be on its way out), then Trouble."""
         for attempt in range(1, FIRST_STARTS + 1):
             process = await self._spawn()
-            if await self._ready(process):
+            if await self._ready(process) or self._stopping:
                 return
             if process.poll() is None:
                 raise Trouble(
