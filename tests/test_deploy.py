@@ -4,7 +4,9 @@ import asyncio
 import importlib
 import json
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,24 @@ def test_the_image_holds_what_runs_in_production_and_no_stand_in():
     assert "--require-hashes" in dockerfile
     for service in SERVICES:
         assert f"./services/{service}" in dockerfile
+
+
+def test_the_image_can_install_our_packages_from_what_is_copied_into_it(tmp_path: Path):
+    # given what the Dockerfile copies
+    steps = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    for *sources, target in (step.split()[1:] for step in steps if step.startswith("COPY")):
+        for source in (DEPLOY.parent / name for name in sources):
+            into = tmp_path / target / (source.name if target == "./" else "")
+            shutil.copytree(source, into) if source.is_dir() else shutil.copy(source, into)
+    # when its own command installs them, but into a folder of the test's own
+    [command] = [step.removeprefix("RUN ").split() for step in steps if "./libs/contracts" in step]
+    uv, site = Path(sys.executable).with_name("uv"), tmp_path / "site"
+    where = ["--offline", "--python", sys.executable, "--target", site]
+    done = subprocess.run([uv, *(w for w in command[1:] if w != "--system"), *where], cwd=tmp_path, capture_output=True)
+    # then all of them are there, and nothing else
+    assert done.returncode == 0, done.stderr.decode()
+    packages = {service.replace("-", "_") for service in SERVICES} | {"contracts", "turngate"}
+    assert {path.parent.name for path in site.glob("*/__init__.py")} == packages
 
 
 def test_the_brokers_users_may_exactly_what_the_table_says():
