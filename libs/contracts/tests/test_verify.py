@@ -291,6 +291,7 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
     ("an unfinished answer before the results", 4, "still waits", [*HELD, decided(), forwarded(), unfinished()]),
     ("a call without a result", 4, "one by one", [*HELD, decided(), forwarded(), executed(calls=[REFUND])]),
     ("a result too many", 4, "one by one", [*HELD, decided(), forwarded(), executed(calls=[READ, REFUND, "x"])]),
+    ("two calls of one id", 4, "have one id", [started(), proposed(calls=[READ, READ])]),
     ("a result twice", 4, "one by one", [*HELD, decided(), forwarded(), executed(calls=[READ, REFUND, REFUND])]),
     ("results in another order", 4, "one by one", [*HELD, decided(), forwarded(), executed(calls=[REFUND, READ])]),
     ("a refusal that leaves a call out", 4, "one by one", [*HELD[:3], refused(calls=[REFUND])]),

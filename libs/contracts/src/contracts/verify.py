@@ -184,6 +184,8 @@ class _Run:
         self._answered(proposed)
         if proposed.turn != len(self._turns) + 1:
             self._wrong(3, f"turn {proposed.turn} is proposed where turn {len(self._turns) + 1} is due.")
+        if len({call.call_id for call in proposed.calls}) < len(proposed.calls):
+            self._wrong(4, "several calls of the turn have one id, so that their results cannot be told apart.")
         self._turns[proposed.turn] = _Turn(proposed)
 
     def _turn(
