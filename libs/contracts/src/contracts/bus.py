@@ -242,11 +242,15 @@ class Bus:
                 body = {
                     "status": 503,
                     "title": "Not now",
-                    "detail": "A dependency is away. Nothing was done; try again.",
+                    "detail": "A dependency is away. Whether it was done is not known; ask the same again.",
                 }
             except Exception:
                 logger.exception("request failed", subject=subject)
-                body = {"status": 500, "title": "Our fault", "detail": "Nothing was done. The log file has the cause."}
+                body = {
+                    "status": 500,
+                    "title": "Our fault",
+                    "detail": "Something went wrong here; the log file has the cause. Look whether it was done.",
+                }
             with suppress(nats.errors.Error, OSError):
                 await message.respond(json.dumps(body).encode())
 
