@@ -5,9 +5,12 @@ from typing import Any
 
 import httpx
 import pytest
+from gateway.profiles import Tenant
+from gateway.runs import StartRun
 
 from .conftest import World
-from .facts import SAM, decided, ended, refund, started, story_from_the_hold, story_to_the_hold
+from .facts import ALEX, SAM, decided, ended, refund, started, story_from_the_hold, story_to_the_hold
+from .test_domain import asker
 
 STREAM = {"Accept": "text/event-stream"}
 pytestmark = pytest.mark.timeout(60)
@@ -185,6 +188,23 @@ async def test_fifty_simultaneous_starts_give_one_run(world: World) -> None:
     assert [run["run"] for run in runs] == ["TCK-2004-1"]
 
 
+async def test_a_start_that_came_before_a_run_had_ended_gets_that_run(world: World) -> None:
+    await world.ticket()
+    async with world.client() as alex:
+        await alex.post("/v1/tickets/TCK-2004/runs")
+        head = (await world.runs.history("acme", "TCK-2004-1")).head
+        await world.others.say("TCK-2004-1", ended())
+        ticket = await world.desk.ticket("acme", "TCK-2004")
+        assert head is not None
+        assert ticket is not None
+        late = await world.runs.start(ticket, Tenant(), asker(ALEX), StartRun(), "a second click", head.sequence)
+        assert (await alex.get("/v1/runs/TCK-2004-1")).json()["status"] == "resolved"
+        following = await alex.post("/v1/tickets/TCK-2004/runs")
+
+    assert (late.run, late.new) == ("TCK-2004-1", False)
+    assert (following.status_code, following.json()["run"]) == (202, "TCK-2004-2")
+
+
 async def test_a_start_sent_again_is_the_same_run_even_after_it_ended(world: World) -> None:
     await world.ticket()
     key = {"Idempotency-Key": "k-1"}
@@ -350,6 +370,12 @@ async def test_what_is_wrong_with_a_request_is_named_without_repeating_it(world:
         document = problem(await alex.post("/v1/tickets", json={"subject": "s", "body": "a secret of mine"}), 422)
     assert "customer_email" in document["detail"]
     assert "secret" not in document["detail"]
+
+
+async def test_a_text_that_no_table_can_hold_is_refused_with_what_to_do(world: World) -> None:
+    ticket = {"customer_email": "tom@mail.example", "subject": "a\0b", "body": "Help"}
+    async with world.client() as alex:
+        assert "NUL" in problem(await alex.post("/v1/tickets", json=ticket), 422)["detail"]
 
 
 async def test_an_address_that_is_not_there_is_a_problem_too(world: World) -> None:

@@ -140,6 +140,12 @@ def test_who_started_the_run_cannot_decide_on_it() -> None:
     assert "You started it" in str(why_not(Told(started(by=SAM), *story_to_the_hold()[1:]), SAM))
 
 
+def test_on_a_ticket_of_their_own_an_approver_is_told_that_another_has_to_decide() -> None:
+    for subject in ("C-1004", "tom.whitfield@mail.example"):
+        own = SAM.model_copy(update={"subject": subject})
+        assert "your own ticket" in str(why_not(Told(*story_to_the_hold()), own))
+
+
 def test_above_their_limit_an_approver_is_told_who_can() -> None:
     told = Told(*story_to_the_hold()[:-1], held(2, refund("c-2"), needs=Needs(role="lead")))
 

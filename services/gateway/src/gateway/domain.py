@@ -115,7 +115,7 @@ def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
         return "You started it, so another approver has to decide."
     if any((seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer) for seat in call.seats):
         return "You have decided; it needs another person as well."
-    if is_customer(view, asker):
+    if asker.subject in (view.customer.id, view.customer.email):
         return "It is your own ticket, so another person has to decide."
     if not _reaches(asker.role, needs.role):
         return f"Above your limit: a {needs.role} has to decide."

@@ -14,6 +14,7 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -80,5 +81,7 @@ class Around:
 def _count(scope: Scope, message: Message, seconds: float) -> None:
     route: Any = scope.get("route")
     path = getattr(route, "path", "unrouted")
-    REQUESTS.labels(scope["method"], path, message["status"]).inc()
-    SECONDS.labels(scope["method"], path).observe(seconds)
+    # A client may make methods up: each would be counted, and kept, for ever.
+    method = scope["method"] if scope["method"] in METHODS else "other"
+    REQUESTS.labels(method, path, message["status"]).inc()
+    SECONDS.labels(method, path).observe(seconds)

@@ -10,6 +10,7 @@ from contracts.bus import Bus
 from contracts.errors import Conflict, Outage
 from contracts.events import Draft, Event, event_id
 from contracts.facts import Customer, Json, Limits, RunStarted, Ticket
+from contracts.handler import say
 from contracts.history import History
 from contracts.identity import Principal
 from contracts.log import JetStreamLog
@@ -65,6 +66,7 @@ class Runs:
         self._desk = desk
         self._model = model or DEFAULT_MODEL
         self.written = 0  # the last sequence that this process has appended: lists wait for it
+        self.shown = 0  # the last sequence that it has read for somebody: who asks next may know of it
 
     async def read(self, tenant: str, run: str) -> RunView:
         """The run as its log has it now. Raises a 404."""
@@ -80,14 +82,21 @@ class Runs:
         history = await self._log.read(RunKey(tenant, run))
         if history.head is None:
             raise not_found("run")
+        self.shown = max(self.shown, history.head.sequence)
         return history
 
     async def at(self, sequence: int) -> Event | None:
         """The fact at a place of the log, whoever's it is."""
         return await self._log.at(sequence)
 
-    async def start(self, ticket: TicketView, tenant: Tenant, asker: Principal, asked: StartRun, key: str) -> Started:
-        """The ticket's next run; the one that is running, or that the same request started, if there is one."""
+    async def start(
+        self, ticket: TicketView, tenant: Tenant, asker: Principal, asked: StartRun, key: str, seen: int
+    ) -> Started:
+        """The ticket's next run; the one that is running, or that the same request started, if there is one.
+
+        `seen` is the log's last sequence that was known here when the request came: a run that has ended behind it was
+        still running then. Many who start a ticket in the same moment all get the one run, however short it is.
+        """
         if len(ticket.ticket) > LONGEST_TICKET:
             raise Problem(422, "Name too long", f"A ticket's name has at most {LONGEST_TICKET} characters.")
         fact = self._first_fact(ticket, tenant, asker, asked)
@@ -99,10 +108,10 @@ class Runs:
             outcome = await self._append(run, lambda history: domain.start(history, fact, key))
             if isinstance(outcome, Event):
                 return Started(run.run, True, await self.read(asker.tenant, run.run))
-            view = await self.read(asker.tenant, run.run)
-            mine = event_id(run, None, RunStarted.kind, key)
-            if not view.ended or view.started_event == mine:
-                return Started(run.run, view.started_event == mine, view)
+            history = await self.history(asker.tenant, run.run)
+            mine = history.events[0].id == event_id(run, None, RunStarted.kind, key)
+            if mine or history.end is None or history.end.sequence > seen:
+                return Started(run.run, mine, await self.read(asker.tenant, run.run))
             n += 1
 
     async def _started_before(self, tenant: str, ticket: str, so_far: int, key: str) -> str | None:
@@ -171,15 +180,7 @@ class Runs:
 
     async def fail(self, key: RunKey, letter_id: str) -> None:
         """Ends a run that its runner gave up on."""
-        while True:
-            history = await self._log.read(key)
-            draft = domain.fail(history, letter_id)
-            if draft is None:
-                return
-            try:
-                await self._log.append(history, draft)
-            except Conflict:
-                continue
+        await say(self._log, key, lambda history: domain.fail(history, letter_id))
 
     async def _said(self, run: str, asker: Principal, decide: Callable[[History], Decision]) -> Event:
         await self.history(asker.tenant, run)

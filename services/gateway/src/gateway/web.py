@@ -75,6 +75,7 @@ def _refusals(app: FastAPI) -> None:
     on(Problem, lambda error: error if isinstance(error, Problem) else _ours(error))
     on(RequestValidationError, lambda error: Problem(422, "Not understood", _what_is_wrong(error)))
     on(HTTPException, lambda error: _plain(error) if isinstance(error, HTTPException) else _ours(error))
+    on(psycopg.DataError, _not_storable)
     for kind in (Outage, PoolTimeout, psycopg.OperationalError):
         on(kind, lambda error: _away(error))
     on(Exception, _ours)
@@ -91,6 +92,14 @@ def _answer(request: Request, problem: Problem) -> Response:
 def _away(error: Exception) -> Problem:
     logger.warning("outage", error=repr(error))
     return problems.outage()
+
+
+def _not_storable(error: Exception) -> Problem:
+    """What the types of the API allow and a column does not take: a NUL in a text."""
+    logger.warning("not storable", error=str(error))
+    return Problem(
+        422, "Not understood", "Nothing was done: a text has a character that cannot be stored (NUL). Leave it out."
+    )
 
 
 def _ours(error: Exception) -> Problem:

@@ -16,7 +16,7 @@ from fastapi.responses import Response
 
 from gateway import shapes, sse
 from gateway.console import cards, queue, render, words
-from gateway.console.pages import Reader, at_stake, card_of, decidable, oldest
+from gateway.console.pages import Reader, at_stake, decidable, oldest
 from gateway.console.trajectory import Row, Trajectory
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
@@ -181,9 +181,9 @@ async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int
     """The ticket's line, and the run's card: whole where its hold has changed, else only its head."""
     now, zone = datetime.now(UTC), ports.tenants.of(asker.tenant).timezone
     changes = []
-    card = await card_of(ports, asker, run)
     history = await ports.runs.history(asker.tenant, run)
     view = fold(history.events)
+    card = cards.card(view, history.events, asker) if view else None
     ticket = await ports.desk.ticket(asker.tenant, view.ticket) if view else None
     if view is not None and ticket is not None:
         current = ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]})

@@ -19,11 +19,13 @@ router = APIRouter(prefix="/v1", tags=["events"])
 Reader = Annotated[Principal, Depends(may("read"))]
 STREAM = {200: {"content": {"text/event-stream": {}}, "description": "id = the log's sequence, data = a CloudEvent"}}
 
-NOT_HERE = Problem(
-    400,
-    "No such place",
-    "Last-Event-ID names no event of this stream. Send the id that it gave you, or none to start over.",
-)
+
+def not_here() -> Problem:
+    return Problem(
+        400,
+        "No such place",
+        "Last-Event-ID names no event of this stream. Send the id that it gave you, or none to start over.",
+    )
 
 
 @router.get("/runs/{run}/events", response_model=shapes.Events, responses=STREAM)  # type: ignore[arg-type]
@@ -32,7 +34,7 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
     after = sse.after(request)
     history = await ports.runs.history(asker.tenant, run)
     if (last := sse.last_event_id(request)) and last not in {event.sequence for event in history.events}:
-        raise NOT_HERE
+        raise not_here()
     if not wants_stream(request):
         documents = [event.document() for event in history.events if event.sequence > after]
         return JSONResponse({"events": documents})
@@ -47,7 +49,7 @@ async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Respon
     if last := sse.last_event_id(request):
         event = await ports.runs.at(last)
         if event is None or event.key.tenant != asker.tenant:
-            raise NOT_HERE
+            raise not_here()
     ports.streams.check(asker)
     return sse.respond(_of_tenant(ports, asker, after))
 
