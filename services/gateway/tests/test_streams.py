@@ -144,8 +144,10 @@ async def test_one_person_has_so_many_streams_and_no_more(world: World) -> None:
     async with world.client() as alex:
         opened = [alex.stream("GET", "/v1/events") for _ in range(most)]
         answers = [await one.__aenter__() for one in opened]
-        for answer in answers:
-            await anext(answer.aiter_bytes())
+        # Held on to: one that is let go of closes its connection.
+        begun = [answer.aiter_bytes() for answer in answers]
+        for pieces in begun:
+            await anext(pieces)
         one_too_many = await alex.get("/v1/events")
         for one in opened:
             await one.__aexit__(None, None, None)
