@@ -10,11 +10,11 @@ import pytest
 from evaluation.evaluate import evaluate
 from evaluation.free_tickets import Message
 from evaluation.labels import Label
-from evaluation.place import a_system, people
+from evaluation.place import people
 from evaluation.score import Score, figures
 from evaluation.working import work
 from standin.director import Director
-from turngate.running import RunningSystem
+from turngate.running import RunningSystem, temporary_system
 from typer.testing import CliRunner
 
 from evaluation import cli, free_tickets, static
@@ -30,7 +30,7 @@ with_messages = pytest.mark.skipif(not MESSAGES.exists(), reason=f"{MESSAGES} is
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[RunningSystem]:
     """A system whose tickets nobody has worked."""
-    with a_system() as system:
+    with temporary_system() as system:
         yield system
 
 
@@ -64,7 +64,7 @@ def test_with_everything_renumbered_the_labels_still_hold(tmp_path: Path) -> Non
     assert not any(word in demo for word in ("ORD-10042", "TCK-2004", "Whitfield", "£180.00", "18000"))
     assert list(static.wrong(labels, tenants)) == []
 
-    with a_system({"TURNGATE_TENANTS_DIR": str(tenants)}) as system:
+    with temporary_system({"TURNGATE_TENANTS_DIR": str(tenants)}) as system:
         scores = evaluate(labels, lambda who: system.api(who, "acme"), "alex")
 
     assert {score.ticket: score.why_not() for score in scores if not score.right} == {}

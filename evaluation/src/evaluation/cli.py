@@ -11,12 +11,12 @@ import yaml
 from rich.console import Console
 from turngate.embedded.trouble import Trouble
 from turngate.people import tenants_directory
-from turngate.running import RunningSystem
+from turngate.running import RunningSystem, temporary_system
 
 from evaluation import bench as benchmark
 from evaluation import bench_report, labels, report, static
 from evaluation.evaluate import evaluate as run_all
-from evaluation.place import a_system, people
+from evaluation.place import people
 from evaluation.score import figures
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
@@ -73,7 +73,7 @@ def bench(
     """Measure turns a second, overhead, CPU and bytes a turn, with a scripted model that answers at once."""
     progress = Console(stderr=True, highlight=False)
     with contextlib.ExitStack() as stack:
-        system = RunningSystem(data) if data else stack.enter_context(a_system())
+        system = RunningSystem(data) if data else stack.enter_context(temporary_system())
         report = asyncio.run(benchmark.measure(system, progress.print, scale))
     if as_json:
         typer.echo(json.dumps(bench_report.as_json(report), indent=2))

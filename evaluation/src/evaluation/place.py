@@ -1,33 +1,16 @@
 """The system that is evaluated: a fresh one of our own, or one that runs already."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from turngate.api import Api
 from turngate.embedded.trouble import Trouble
-from turngate.running import RunningSystem, running_system
+from turngate.running import RunningSystem, temporary_system
 
 People = Callable[[str], Api]
 """The gateway as a person of the tenant sees it."""
-
-
-NO_MODEL = {"ANTHROPIC_API_KEY": "", "TURNGATE_MODEL_API_KEY": ""}
-
-
-@contextmanager
-def a_system(environ: Mapping[str, str] | None = None) -> Iterator[RunningSystem]:
-    """A system of our own in a directory of its own, with the stand-in as its model; gone afterwards."""
-    data = Path(tempfile.mkdtemp(prefix="turngate-evaluation-"))
-    data.chmod(0o711)  # an embedded PostgreSQL that runs as somebody else must reach it
-    try:
-        with running_system(data, NO_MODEL | dict(environ or {})) as system:
-            yield system
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
 
 
 @contextmanager
@@ -42,7 +25,7 @@ def people(tenant: str, data: Path | None, url: str | None) -> Iterator[People]:
         system = RunningSystem(data)
         yield lambda who: system.api(who, tenant)
     else:
-        with a_system() as system:
+        with temporary_system() as system:
             yield lambda who: system.api(who, tenant)
 
 
