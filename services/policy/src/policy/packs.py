@@ -6,7 +6,7 @@ from policy.pack import InvalidPack, PolicyPack, parse
 
 
 class NoPack(LookupError):
-    """A tenant without a policy: nothing of theirs is judged, and nothing runs, until there is one."""
+    """A tenant without a policy: nothing of theirs is judged and nothing runs. Their runs fail until there is one."""
 
 
 class Packs:
@@ -26,5 +26,5 @@ class Packs:
     def of(self, tenant: str) -> PolicyPack:
         if tenant not in self._packs:
             path = self._dir / tenant / "policy.yaml"
-            raise NoPack(f"Tenant {tenant} has no policy pack, so its turns wait. Write {path} and restart policy.")
+            raise NoPack(f"Tenant {tenant} has no policy pack, so nothing runs there. Write {path} and restart policy.")
         return self._packs[tenant]
