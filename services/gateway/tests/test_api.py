@@ -197,7 +197,9 @@ async def test_a_start_that_came_before_a_run_had_ended_gets_that_run(world: Wor
         ticket = await world.desk.ticket("acme", "TCK-2004")
         assert head is not None
         assert ticket is not None
-        late = await world.runs.start(ticket, Tenant(), asker(ALEX), StartRun(), "a second click", head.sequence)
+        late = await world.runs.start(
+            ticket, Tenant(name="Acme", policy_pack="acme"), asker(ALEX), StartRun(), "a second click", head.sequence
+        )
         assert (await alex.get("/v1/runs/TCK-2004-1")).json()["status"] == "resolved"
         following = await alex.post("/v1/tickets/TCK-2004/runs")
 

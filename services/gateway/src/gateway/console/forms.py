@@ -12,7 +12,7 @@ from gateway.console.pages import inside, sign_in_page
 from gateway.console.people import SignIn
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
-from gateway.routes.keys import Key
+from gateway.routes.keys import Key, Seen
 from gateway.routes.tickets import find
 from gateway.runs import Decide, StartRun
 
@@ -52,10 +52,15 @@ async def sign_out(request: Request) -> Response:
 
 @router.post("/tickets/{reference}/runs")
 async def start(
-    ports: Ports, asker: Annotated[Principal, Depends(may("run"))], request: Request, reference: str, key: Key
+    seen: Seen,
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("run"))],
+    request: Request,
+    reference: str,
+    key: Key,
 ) -> Response:
     ticket = await find(ports, asker, reference, current=False)
-    started = await ports.runs.start(ticket, ports.tenants.of(asker.tenant), asker, StartRun(), key)
+    started = await ports.runs.start(ticket, ports.tenants.of(asker.tenant), asker, StartRun(), key, seen)
     return _done(request, f"/tickets/{ticket.ticket}?run={started.run}", go=True)
 
 

@@ -1,11 +1,12 @@
-"""What many routes take: the Idempotency-Key of a request, the size of a page."""
+"""What many routes take: the Idempotency-Key of a request, the moment when it came, the size of a page."""
 
 import secrets
 from typing import Annotated
 
-from fastapi import Depends, Header, Query
+from fastapi import Depends, Header, Query, Request
 
 from gateway import paging
+from gateway.ports import Gateway
 
 
 async def idempotency_key(
@@ -16,5 +17,12 @@ async def idempotency_key(
     return idempotency_key or secrets.token_hex(16)
 
 
+async def seen(request: Request) -> int:
+    """The log's last sequence that was known here when the request came. Named first by who takes it."""
+    gateway: Gateway = request.app.state.gateway
+    return max(gateway.feed.last, gateway.runs.shown)
+
+
 Key = Annotated[str, Depends(idempotency_key)]
 Limit = Annotated[int, Query(ge=1, le=paging.LARGEST)]
+Seen = Annotated[int, Depends(seen)]

@@ -17,7 +17,7 @@ from gateway.desk import TICKET_STATUSES, KeyTaken, NewTicket, TicketView
 from gateway.domain import KEY_TAKEN
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
-from gateway.routes.keys import Key, Limit
+from gateway.routes.keys import Key, Limit, Seen
 from gateway.runs import StartRun
 
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"])
@@ -85,11 +85,17 @@ async def show_ticket(ports: Ports, asker: Reader, reference: str) -> shapes.Tic
     responses={200: {"model": shapes.RunStartedAnswer, "description": "The run that is there already"}},
 )
 async def start_run(
-    ports: Ports, asker: Runner, reference: str, key: Key, response: Response, wanted: StartRun | None = None
+    seen: Seen,
+    ports: Ports,
+    asker: Runner,
+    reference: str,
+    key: Key,
+    response: Response,
+    wanted: StartRun | None = None,
 ) -> shapes.RunStartedAnswer:
     ticket = await find(ports, asker, reference, current=False)
     tenant = ports.tenants.of(asker.tenant)
-    started = await ports.runs.start(ticket, tenant, asker, wanted or StartRun(), key)
+    started = await ports.runs.start(ticket, tenant, asker, wanted or StartRun(), key, seen)
     response.status_code = 202 if started.new else 200
     return shapes.RunStartedAnswer(run=started.run, status=started.view.status)
 
