@@ -127,7 +127,8 @@ def fitted(results: list[CallResult]) -> list[CallResult]:
 
 
 def _size(result: CallResult) -> int:
-    return len(result.model_dump_json())
+    """In bytes, as a fact is measured: a character may be four."""
+    return len(result.model_dump_json().encode())
 
 
 def _cut(result: CallResult, share: int) -> CallResult:
