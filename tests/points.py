@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
-# Whoever calls this runs the points of that module of the contracts, too.
-SHARED = {"bus": "hear", "handler": "respond"}
+# Whoever calls one of these runs the points of that module of the contracts, too.
+SHARED = {"bus": ("hear",), "handler": ("respond", "say")}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def _points() -> list[Point]:
     for service in SERVICES:
         modules = list(_modules(service.replace("-", "_")))
         calls = {name for _, path in modules for name in _calls(path)}
-        names = [name for module, call in SHARED.items() if call in calls for name in shared[module]]
+        names = [name for module, calling in SHARED.items() if calls.intersection(calling) for name in shared[module]]
         names += [name for _, path in modules for name in _stops(path)]
         found |= {Point(service, name.removeprefix(f"{service}.")): None for name in names}
     return list(found)
