@@ -24,6 +24,7 @@ from .world import Case, Model, look_up, open_case, refund, turn
 
 PATIENCE = 90.0  # seconds; the machine that runs these may be busy with others
 PAID = 18000
+ORDER = 50000  # so much that it could be paid twice
 REPLY = {"text": "Your refund is on its way to the card that you paid with."}
 
 

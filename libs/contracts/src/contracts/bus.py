@@ -16,7 +16,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts import events, subjects
+from contracts import events, stops, subjects
 from contracts.errors import CorruptLog, Forbidden, Outage
 from contracts.events import Event
 from contracts.facts import Json
@@ -158,6 +158,9 @@ class Bus:
                     await self._until_no_outage(handler, heard)
             stop("before-ack")
             await in_hand.message.ack()
+            if stops.are_armed():  # else a kill at the next point would take the acknowledgement along
+                with suppress(nats.errors.Error):
+                    await self.nc.flush()
             stop("after-ack")
             outcome = "done"
         except asyncio.CancelledError:

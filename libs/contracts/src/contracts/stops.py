@@ -21,6 +21,11 @@ def arm(folder: str | None, service: str) -> None:
     _folder, _service = Path(folder) if folder else None, service
 
 
+def are_armed() -> bool:
+    """Whether any point of this process may be armed."""
+    return _folder is not None
+
+
 def stop(name: str) -> None:
     """Ends this process as `kill -9` would, if the point is armed. `name` is literal: tests read it from the code.
 
