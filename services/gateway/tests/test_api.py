@@ -207,6 +207,20 @@ async def test_a_start_that_came_before_a_run_had_ended_gets_that_run(world: Wor
     assert (following.status_code, following.json()["run"]) == (202, "TCK-2004-2")
 
 
+async def test_the_key_of_a_start_does_not_start_another_kind_of_run(world: World) -> None:
+    await world.ticket()
+    key = {"Idempotency-Key": "k-1"}
+    async with world.client() as alex:
+        await alex.post("/v1/tickets/TCK-2004/runs", headers=key, json={"max_steps": 5})
+        for state in ("running", "ended"):
+            other = await alex.post("/v1/tickets/TCK-2004/runs", headers=key, json={"max_steps": 6})
+            assert problem(other, 422)["title"] == "Idempotency-Key used before"
+            same = await alex.post("/v1/tickets/TCK-2004/runs", headers=key, json={"max_steps": 5})
+            assert (same.status_code, same.json()["run"]) == (200, "TCK-2004-1")
+            if state == "running":
+                await world.others.say("TCK-2004-1", ended())
+
+
 async def test_a_start_sent_again_is_the_same_run_even_after_it_ended(world: World) -> None:
     await world.ticket()
     key = {"Idempotency-Key": "k-1"}

@@ -102,7 +102,7 @@ class Runs:
         fact = self._first_fact(ticket, tenant, asker, asked)
         n = max(1, await self._desk.runs_so_far(asker.tenant, ticket.ticket))
         if (again := await self._started_before(asker.tenant, ticket.ticket, n, key)) is not None:
-            return Started(again, False, await self.read(asker.tenant, again))
+            return Started(again, False, _of_same_request(await self.read(asker.tenant, again), fact))
         while True:
             run = RunKey(asker.tenant, f"{ticket.ticket}-{n}")
             outcome = await self._append(run, lambda history: domain.start(history, fact, key))
@@ -111,7 +111,8 @@ class Runs:
             history = await self.history(asker.tenant, run.run)
             mine = history.events[0].id == event_id(run, None, RunStarted.kind, key)
             if mine or history.end is None or history.end.sequence > seen:
-                return Started(run.run, mine, await self.read(asker.tenant, run.run))
+                view = await self.read(asker.tenant, run.run)
+                return Started(run.run, mine, _of_same_request(view, fact) if mine else view)
             n += 1
 
     async def _started_before(self, tenant: str, ticket: str, so_far: int, key: str) -> str | None:
@@ -215,3 +216,10 @@ class Runs:
             stop("gateway.after-append")
             self.written = max(self.written, event.sequence)
             return event
+
+
+def _of_same_request(view: RunView, fact: RunStarted) -> RunView:
+    """The run that a key started. Raises a 422 where it was asked for otherwise then."""
+    if (view.profile, view.limits) != (fact.profile, fact.limits):
+        raise Problem(domain.KEY_TAKEN.status, domain.KEY_TAKEN.title, domain.KEY_TAKEN.detail)
+    return view
