@@ -1,6 +1,7 @@
 """The log itself, read from the broker by a user who may do nothing else."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -110,10 +111,18 @@ def answer(work: Coroutine[Any, Any, T]) -> T:
         raise Trouble(f"{error} Nothing was changed; try again.") from None
 
 
+def letter(data: bytes) -> dict[str, Any]:
+    """A dead letter, with all that is shown of one even where its writer left it out."""
+    try:
+        told = json.loads(data)
+    except ValueError:
+        told = None
+    unknown = {"service": "?", "subject": "?", "event": "", "error": "not written as the services write dead letters"}
+    return unknown | told if isinstance(told, dict) else unknown | {"event": data.decode(errors="replace")}
+
+
 def dead_letters(broker: Broker) -> list[dict[str, Any]]:
     """What no retry could handle, the oldest first, each with its number in the stream."""
-    import json
-
     from nats.js.errors import NotFoundError
 
     async def read() -> list[dict[str, Any]]:
@@ -126,7 +135,7 @@ def dead_letters(broker: Broker) -> list[dict[str, Any]]:
                     message = await jetstream.get_msg("DEAD", number)
                 except NotFoundError:
                     continue
-                found.append({"number": number, "time": str(message.time or ""), **json.loads(message.data)})
+                found.append({"number": number, "time": str(message.time or ""), **letter(message.data or b"")})
             return found
 
     return answer(read())
