@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from contracts.events import Draft, Event, Link
 from contracts.facts import CATALOGUE
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
+from contracts.recent import Recent
 from contracts.requests import Requests
 from contracts.subjects import RUNS, RunKey
 from contracts.tracing import traceparent_behind
@@ -32,7 +32,6 @@ CONFLICT_CODES = (10071, 10164)
 # Facts that end a run are read by everyone: no fold may miss them.
 TERMINAL = frozenset(kind for kind, fact in CATALOGUE.items() if fact.terminal)
 EVERYTHING = frozenset(CATALOGUE)
-_HISTORIES = 4096
 # Live events that wait for a follower. What does not fit is read from the stream, which has it anyway.
 _WAITING = 4096
 # Answers to a batched read that are its end: nothing more, nothing at all.
@@ -68,7 +67,7 @@ class JetStreamLog:
         self._reads = frozenset(reads) | TERMINAL
         self._clock = clock
         self._timeout = timeout
-        self._memory: OrderedDict[RunKey, History] = OrderedDict()
+        self._recent = Recent()
         self._requests = Requests(nc)
 
     # Reading one run
@@ -77,7 +76,7 @@ class JetStreamLog:
         head = at if at is not None and at.sequence else await self.head(key)
         if head is None:
             return History(key)
-        known = self._memory.get(key)
+        known = self._recent.get(key)
         # By sequence, which the broker gave: an ordinal is only what the author says.
         if known is not None and known.head is not None and head.sequence <= known.head.sequence:
             return known
@@ -154,14 +153,10 @@ class JetStreamLog:
         return _event(answer)
 
     def _remember(self, history: History) -> History:
-        known = self._memory.get(history.key)
+        known = self._recent.get(history.key)
         if known and known.head and history.head and known.head.sequence > history.head.sequence:
             return history  # another task has read further meanwhile
-        self._memory[history.key] = history
-        self._memory.move_to_end(history.key)
-        if len(self._memory) > _HISTORIES:
-            self._memory.popitem(last=False)
-        return history
+        return self._recent.put(history)
 
     # Appending
 
@@ -172,7 +167,7 @@ class JetStreamLog:
         sequence = await self._publish(event, before.sequence if before else 0)
         event = replace(event, sequence=sequence)
         # Only what was read here: a history that its caller made may lack events that readers would then miss.
-        if self._memory.get(key) is history or before is None:
+        if self._recent.get(key) is history or before is None:
             self._remember(history.with_event(event) if event.kind in self._reads else replace(history, head=event))
         APPENDED.labels(event.kind).inc()
         logger.info(

@@ -10,6 +10,7 @@ from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
 from contracts.topology import HEARS, HEARS_DEAD, HEARS_TIMERS
 
 _NANOSECONDS = 1_000_000_000
+DEAD_KEPT = 30 * 24 * 3600  # seconds
 
 
 async def create_streams(
@@ -40,7 +41,7 @@ def _streams(replicas: int) -> list[dict[str, Any]]:
     return [
         {**kept, "name": RUNS, "subjects": ["run.>"], "republish": {"src": "run.>", "dest": "log.run.>"}},
         {**kept, "name": TENANTS, "subjects": ["tenant.>"]},
-        {**common, "name": DEAD, "subjects": ["dead.>"], "retention": "limits"},
+        {**common, "name": DEAD, "subjects": ["dead.>"], "retention": "limits", "max_age": DEAD_KEPT * _NANOSECONDS},
         {**common, "name": TIMERS, "subjects": ["timer.>"], "retention": "workqueue", "allow_msg_schedules": True,
          "max_msgs_per_subject": 1, "discard": "old", "allow_rollup_hdrs": True},
     ]  # fmt: skip
