@@ -2,7 +2,6 @@
 
 import pytest
 from agent_runner.prices import NoPrice, Price, Prices, Rates
-from agent_runner.profiles import Profiles
 from contracts.facts import Usage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,10 +35,6 @@ def test_a_dated_model_has_the_price_of_its_name() -> None:
 def test_a_model_without_a_price_is_named() -> None:
     with pytest.raises(NoPrice, match="gpt-9"):
         PRICES.of("gpt-9")
-
-
-def test_every_profiles_model_has_a_price() -> None:
-    assert PRICES.of(Profiles.load().profile("support").model)
 
 
 @given(st.sampled_from(["claude-sonnet-5-5", "claude-haiku-5-5", "stand-in"]), TOKENS, TOKENS, TOKENS, TOKENS)

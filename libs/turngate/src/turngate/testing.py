@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
 
 from turngate import containers, databases, migrations
 from turngate.embedded import binaries
@@ -169,6 +170,8 @@ async def _remove_streams(access: NatsAccess) -> None:
 
     user, password = access.user(SETUP)
     client = await nats.connect(access.url, user=user or None, password=password or None)
+    ours = {RUNS, TENANTS, DEAD, TIMERS}
     for stream in await client.jetstream().streams_info():
-        await client.jetstream().delete_stream(str(stream.config.name))
+        if stream.config.name in ours:
+            await client.jetstream().delete_stream(str(stream.config.name))
     await client.close()

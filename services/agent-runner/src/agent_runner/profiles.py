@@ -1,4 +1,4 @@
-"""How an agent is set up: its prompt, toolset, model and limits."""
+"""How an agent answers: its profile and its prompts. Limits, model and toolset come with each run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from string import Template
 from typing import TypeVar
 
 import yaml
-from contracts.facts import Limits
 from pydantic import BaseModel, ConfigDict
 
 T = TypeVar("T")
@@ -18,15 +17,11 @@ class Unknown(LookupError):
 
 
 class Profile(BaseModel):
-    """`max_tokens` bounds one answer; the rest is what a run gets if whoever starts it names nothing else."""
+    """`max_tokens` bounds one answer, thinking included."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    prompt: str
-    toolset: str
-    model: str
     max_tokens: int
-    limits: Limits
 
 
 @dataclass(frozen=True)
