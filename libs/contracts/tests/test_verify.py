@@ -326,6 +326,7 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
         started(by=LEE), *HELD[1:], decided(person("lee", "approver")), forwarded(), executed()
     ]),
     ("released by the customer", 5, "without the decisions", released_by(person("cust-1", "lead"))),
+    ("released by their e-mail", 5, "without the decisions", released_by(person("Tom@Example.com", "lead"))),
     ("released by an operator", 5, "without", released_by(person("omar", "operator"))),
     ("released by an unknown role", 5, "without", released_by(person("omar", "king"))),
     ("one where two are needed", 5, "without the decisions", drop(BY_TWO, f.CallDecided, 0)),

@@ -55,6 +55,14 @@ def test_the_customers_of_the_demo_shop_have_tokens_of_their_own() -> None:
     assert (tom.tenant, tom.role, tom.name) == ("acme", "customer", "Tom Whitfield")
 
 
+def test_a_customers_token_says_their_email(issuer: Issuer) -> None:
+    tom = next(who for who in everybody(tenants_directory()) if who.subject == "cust-C-1004")
+
+    principal = verifier(issuer, "acme").verify(issuer.issue_to(tom))
+
+    assert principal.email == tom.email is not None
+
+
 def test_over_http_it_signs_for_its_people_only(issuer: Issuer) -> None:
     client = TestClient(app(issuer, everybody(tenants_directory())), base_url="http://127.0.0.1")
     given = client.post("/token", json={"as": "sam", "tenant": "acme"}).json()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from approvals import domain
-from approvals.domain import Known, No
+from approvals.domain import Known, No, Refused
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
@@ -20,7 +20,7 @@ from contracts.facts import (
 from contracts.history import History
 from contracts.subjects import RunKey
 
-from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, person, request
+from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, person, principal, request
 
 
 def status(outcome: object) -> int:
@@ -101,7 +101,8 @@ def test_one_who_changes_their_mind_after_it_is_settled_changes_nothing(run: Tol
     [
         (person("alex", "lead"), "You started this run"),
         (person("C-1004", "approver"), "your own ticket"),
-        (person("tom@example.org", "approver"), "your own ticket"),
+        (person("Tom@Example.org", "approver"), "your own ticket"),
+        (person("cust-C-1004", "approver"), "your own ticket"),
     ],
 )
 @pytest.mark.parametrize("decision", ["approve", "decline"])
@@ -113,6 +114,15 @@ def test_who_asked_and_whose_ticket_it_is_may_not_decide(run: Told, by: Person, 
     assert status(no) == 403
     assert says in detail(no)
     assert [fact.by for fact in run.history.all(DecisionRefused)] == [by]
+
+
+def test_a_customer_who_works_here_is_known_by_their_verified_email(run: Told) -> None:
+    run.hold(hold())
+
+    no = domain.decide(run.history, request(hold()), principal(SAM, email="Tom@example.org"), run.now)
+
+    assert isinstance(no, Refused)
+    assert "your own ticket" in no.no.detail
 
 
 def test_the_requesters_namesake_of_another_issuer_is_another_person(run: Told) -> None:
@@ -132,7 +142,7 @@ def test_an_approver_may_not_release_what_needs_a_lead(run: Told) -> None:
 def test_an_unknown_run_is_not_found_and_nothing_is_recorded() -> None:
     unknown = History(RunKey("acme", "TCK-9999-1"))
 
-    assert isinstance(domain.decide(unknown, request(hold()), SAM, START), No)
+    assert isinstance(domain.decide(unknown, request(hold()), principal(SAM), START), No)
 
 
 @pytest.mark.parametrize("more", [{"call_id": "zzz"}, {"turn": 7}])

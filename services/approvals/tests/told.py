@@ -10,6 +10,7 @@ from contracts.canonical import sha256
 from contracts.events import Draft, Event
 from contracts.facts import Customer, Fact, Hold, Limits, Needs, Pack, Person, RunStarted, Ticket, TurnHeld
 from contracts.history import History
+from contracts.identity import ROLES, Principal
 from contracts.memory import MemoryLog
 from contracts.subjects import RunKey
 
@@ -65,7 +66,7 @@ class Told:
 
     def ask(self, by: Person, held: Hold, decision: str = "approve", **more: Any) -> Event | Known | No:
         """What becomes of a decision: the new fact, the fact that there was, or why not. Refusals go on record."""
-        outcome = domain.decide(self.history, request(held, decision, **more), by, self.now)
+        outcome = domain.decide(self.history, request(held, decision, **more), principal(by), self.now)
         if isinstance(outcome, Draft):
             return self.log.say(self.history, outcome)
         if isinstance(outcome, Refused):
@@ -77,6 +78,20 @@ class Told:
         """What a timer that fires now brings."""
         draft = domain.owed(self.history, self.now)
         return self.log.say(self.history, draft).fact if draft else None
+
+
+def principal(person: Person, email: str | None = None) -> Principal:
+    """Somebody as their token says them to be."""
+    return Principal(
+        subject=person.subject,
+        issuer=person.issuer,
+        tenant=KEY.tenant,
+        role=person.role,
+        scopes=ROLES.get(person.role, frozenset()),
+        token_id=person.token_id,
+        expires_at=START + timedelta(days=1),
+        email=email,
+    )
 
 
 def request(held: Hold, decision: str = "approve", **more: Any) -> Decide:

@@ -59,6 +59,18 @@ def test_for_another_customer_the_chat_does_not_exist() -> None:
     assert outcome == domain.NO_RUN
 
 
+def test_a_chat_without_a_customer_id_is_that_of_who_bears_its_email() -> None:
+    begun = started(channel="chat")
+    customer = begun.ticket.customer.model_copy(update={"id": None})
+    told = Told(begun.model_copy(update={"ticket": begun.ticket.model_copy(update={"customer": customer})}))
+
+    toms = domain.say(told.history, replace(asker(TOM), email="Tom.Whitfield@Mail.example"), "Any news?", "k")
+    ruths = domain.say(told.history, replace(asker(RUTH), email="ruth@mail.example"), "Hello", "k")
+
+    assert isinstance(toms, Draft)
+    assert ruths == domain.NO_RUN
+
+
 def test_a_ticket_takes_no_messages() -> None:
     outcome = domain.say(Told(started()).history, asker(ALEX), "Hello", "k")
 
@@ -141,7 +153,7 @@ def test_who_started_the_run_cannot_decide_on_it() -> None:
 
 
 def test_on_a_ticket_of_their_own_an_approver_is_told_that_another_has_to_decide() -> None:
-    for subject in ("C-1004", "tom.whitfield@mail.example"):
+    for subject in ("C-1004", "cust-C-1004", "Tom.Whitfield@mail.example"):
         own = SAM.model_copy(update={"subject": subject})
         assert "your own ticket" in str(why_not(Told(*story_to_the_hold()), own))
 

@@ -54,6 +54,7 @@ def may_run(
         pytest.param([decided(person("alex", "lead"))], False, id="who asked may not, whatever the role"),
         pytest.param([decided(person("alex", "lead", "https://elsewhere.test"))], True, id="somebody else's alex may"),
         pytest.param([decided(person("tom@mail.example", "lead"))], False, id="the customer may not"),
+        pytest.param([decided(person("Tom@Mail.Example", "lead"))], False, id="however they spell their e-mail"),
         pytest.param([decided(SAM, digest=OTHER)], False, id="another effect was approved"),
         pytest.param([decided(SAM, edited={"amount_pence": 1})], False, id="another call was approved"),
         pytest.param([decided(SAM, after=60)], False, id="at the expiry it is too late"),

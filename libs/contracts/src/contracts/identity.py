@@ -20,8 +20,6 @@ ROLES: dict[str, frozenset[str]] = {
     "auditor": frozenset({"read", "audit", "spend"}),
     "admin": frozenset({"read", "audit", "spend", "stop", "subscribers", "erase", "dead"}),
 }
-# Who outranks whom when a hold asks for a role.
-RANKS = {"approver": 1, "lead": 2}
 ALGORITHMS = ("EdDSA", "RS256", "ES256")
 LONGEST = 16_000  # characters of a token
 LONGEST_NAME = 512  # as facts carry them
@@ -41,7 +39,7 @@ class Issuer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person or system, as a valid token said."""
+    """A person or system, as a valid token said. `email` is one that their issuer has verified."""
 
     subject: str
     issuer: str
@@ -50,6 +48,7 @@ class Principal:
     scopes: frozenset[str]
     token_id: str | None
     expires_at: datetime
+    email: str | None = None
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
@@ -124,4 +123,5 @@ def _principal(claims: dict[str, Any], issuer: Issuer) -> Principal:
         scopes=scopes,
         token_id=claims.get("jti"),
         expires_at=expires_at,
+        email=str(claims["email"]) if claims.get("email") and claims.get("email_verified") is True else None,
     )

@@ -8,7 +8,6 @@ from contracts.facts import (
     AnswerUnfinished,
     CallDecided,
     Hold,
-    Person,
     ReplyGiven,
     RunEnded,
     RunStarted,
@@ -20,7 +19,7 @@ from contracts.facts import (
     TurnQuoted,
     TurnRefused,
 )
-from contracts.identity import RANKS
+from contracts.people import enough, may_release, who
 from contracts.subjects import RunKey
 
 # What may still be said of a run that has ended: an effect that had happened, and what nobody acts on any more.
@@ -275,28 +274,17 @@ class _Run:
 
     def _released(self, turn: _Turn, hold: Hold) -> bool:
         assert self._started is not None  # noqa: S101 - event 0 was checked
-        customer = self._started.ticket.customer
-        # Who asked for it, and who changed what was asked for.
-        asked = {_who(self._started.requested_by)} | {
-            _who(decided.by)
-            for decided in turn.decisions
-            if decided.call_id == hold.call_id and decided.edited is not None and decided.digest != hold.digest
-        }
-        people = {
-            _who(decided.by): decided.by.role
-            for decided in turn.decisions
-            if decided.call_id == hold.call_id
-            and decided.decision == "approve"
-            and decided.digest == hold.digest
-            and decided.edited is None
-            and RANKS.get(decided.by.role, 0) >= RANKS[hold.needs.role]
-            and _who(decided.by) not in asked
-            and decided.by.subject not in (customer.id, customer.email)
-        }
-        needed = hold.needs.one_of_role
-        return len(people) >= hold.needs.people and (
-            needed is None or any(needed in RANKS and RANKS[role] >= RANKS[needed] for role in people.values())
-        )
+        decisions = [decided for decided in turn.decisions if decided.call_id == hold.call_id]
+        # Who changed what was asked for has asked for it, too.
+        asked = {who(d.by) for d in decisions if d.edited is not None and d.digest != hold.digest}
+        people = [
+            decided.by
+            for decided in decisions
+            if (decided.decision, decided.digest, decided.edited) == ("approve", hold.digest, None)
+            and who(decided.by) not in asked
+            and may_release(decided.by, hold.needs, self._started)
+        ]
+        return enough(hold.needs, people)
 
     def _quoted_in(self, turn: _Turn, attempt: int) -> list[tuple[str, str]]:
         quoted = turn.quotes.get(attempt)
@@ -308,7 +296,3 @@ class _Run:
         if turn.waits_for == "nothing":
             self._wrong(4, "the turn's calls have got their results before.")
         turn.waits_for = "nothing"
-
-
-def _who(person: Person) -> tuple[str, str]:
-    return person.issuer, person.subject

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from contracts.events import Draft, Event
-from contracts.facts import CallDecided, DecisionRefused, HoldExpired, Person, ReminderSent
+from contracts.facts import CallDecided, DecisionRefused, HoldExpired, ReminderSent
 from contracts.history import History
+from contracts.identity import Principal
+from contracts.people import is_the_customer, reaches, same
 
-from approvals.holds import HeldCall, HeldTurn, held_turn, reaches
+from approvals.holds import HeldCall, HeldTurn, counted, held_turn
 from approvals.requests import Decide
 
 READS = (
@@ -52,7 +54,7 @@ class Refused:
 Outcome = Draft | Known | Refused | No
 
 
-def decide(history: History, asked: Decide, by: Person, now: datetime) -> Outcome:
+def decide(history: History, asked: Decide, by: Principal, now: datetime) -> Outcome:
     """What becomes of a decision that someone who may decide at all asks for."""
     if history.started is None:
         return No(404, "No such run", f"There is no run {history.key.run}.")
@@ -64,11 +66,24 @@ def decide(history: History, asked: Decide, by: Person, now: datetime) -> Outcom
         return _on_record(history, asked, by, no, now)
     return Draft(
         CallDecided(
-            turn=asked.turn, call_id=asked.call_id, digest=asked.digest, decision=asked.decision, by=by, note=asked.note
+            turn=asked.turn,
+            call_id=asked.call_id,
+            digest=asked.digest,
+            decision=asked.decision,
+            by=by.person(),
+            note=asked.note,
         ),
         cause=held.event if held else None,
         key=f"{asked.call_id} {by.issuer} {by.subject} {asked.decision}",
     )
+
+
+def recorded(history: History, decided: Event) -> Known | No:
+    """What a decision came to that is in the log now, behind `history`: the way there may have been a long one."""
+    turn: int = getattr(decided.fact, "turn", 0)
+    if any(event.id == decided.id for event, _ in counted(history.with_event(decided), turn)):
+        return Known(decided)
+    return No(410, "Recorded too late", "The hold had expired when your decision reached the log. It changed nothing.")
 
 
 def owed(history: History, now: datetime) -> Draft | None:
@@ -93,25 +108,21 @@ def next_look(history: History, now: datetime) -> datetime | None:
     return held.fact.remind_at if now < held.fact.remind_at else held.fact.expires_at
 
 
-def _the_same(history: History, asked: Decide, by: Person) -> Event | None:
-    for event, fact in history.of(CallDecided):
-        if (
-            (fact.turn, fact.call_id, fact.digest, fact.decision)
-            == (asked.turn, asked.call_id, asked.digest, asked.decision)
-            and fact.edited is None
-            and _same(fact.by, by)
-        ):
+def _the_same(history: History, asked: Decide, by: Principal) -> Event | None:
+    for event, fact in counted(history, asked.turn):
+        said = (fact.call_id, fact.digest, fact.decision)
+        if said == (asked.call_id, asked.digest, asked.decision) and same(fact.by, by):
             return event
     return None
 
 
-def _objection(history: History, held: HeldTurn | None, asked: Decide, by: Person, now: datetime) -> No | None:
+def _objection(history: History, held: HeldTurn | None, asked: Decide, by: Principal, now: datetime) -> No | None:
     """The first reason why this decision may not be recorded; None if it may."""
     started = history.started
     call = held.calls.get(asked.call_id) if held else None
-    if started is not None and _same(by, started.requested_by):
+    if started is not None and same(by, started.requested_by):
         return No(403, "Not yours to decide", "You started this run, so another person has to decide.")
-    if started is not None and by.subject in (started.ticket.customer.id, started.ticket.customer.email):
+    if started is not None and is_the_customer(by, started.ticket.customer):
         return No(403, "Not yours to decide", "This is your own ticket, so another person has to decide.")
     if history.end is not None:
         return No(409, "The run has ended", f"The run ended ({history.end.name}). Your click changed nothing.")
@@ -120,25 +131,25 @@ def _objection(history: History, held: HeldTurn | None, asked: Decide, by: Perso
     return _too_late(held, call, by, now) or _another_effect(held, call, asked) or _not_entitled(call, asked, by)
 
 
-def _too_late(held: HeldTurn, call: HeldCall, by: Person, now: datetime) -> No | None:
+def _too_late(held: HeldTurn, call: HeldCall, by: Principal, now: datetime) -> No | None:
     if (over := call.over) is not None:
         did = "approved" if over.fact.decision == "approve" else "declined"
-        ago = _span(now - over.time)
+        ago = _span(now - over.event.time)
         said = (
             f"You {did} this {ago} ago"
-            if _same(over.fact.by, by)
+            if same(over.fact.by, by)
             else f"{over.fact.by.subject} {did} this {ago} before you"
         )
         return No(409, "Decided already", f"{said}. Your click changed nothing.")
     if call.expired or now >= held.fact.expires_at:
         expired = held.fact.expires_at.strftime("%Y-%m-%d %H:%M:%S UTC")
         return No(410, "Expired", f"This could be decided until {expired}. It counts as declined: nothing was done.")
-    mine = next((decision for decision in call.decisions if _same(decision.fact.by, by)), None)
+    mine = next((decision for decision in call.decisions if same(decision.fact.by, by)), None)
     if mine is not None:
         return No(
             409,
             "Decided already",
-            f"You approved this {_span(now - mine.time)} ago. Another person has to decide the rest.",
+            f"You approved this {_span(now - mine.event.time)} ago. Another person has to decide the rest.",
         )
     return None
 
@@ -153,7 +164,7 @@ def _another_effect(held: HeldTurn, call: HeldCall, asked: Decide) -> No | None:
     return None
 
 
-def _not_entitled(call: HeldCall, asked: Decide, by: Person) -> No | None:
+def _not_entitled(call: HeldCall, asked: Decide, by: Principal) -> No | None:
     needs = call.hold.needs
     if not reaches(by.role, needs.role):
         return No(403, "Above your role", f"This needs the role {needs.role}; yours is {by.role}.")
@@ -166,22 +177,22 @@ def _not_entitled(call: HeldCall, asked: Decide, by: Person) -> No | None:
     return None
 
 
-def _on_record(history: History, asked: Decide, by: Person, no: No, now: datetime) -> Refused | No:
-    times = [event.time for event, fact in history.of(DecisionRefused) if _same(fact.by, by)]
+def _on_record(history: History, asked: Decide, by: Principal, no: No, now: datetime) -> Refused | No:
+    times = [event.time for event, fact in history.of(DecisionRefused) if same(fact.by, by)]
     if sum(time > now - timedelta(minutes=1) for time in times) >= RECORDED_REFUSALS:
         return no
     refused = DecisionRefused(
-        turn=asked.turn, call_id=asked.call_id, by=by, decision=asked.decision, reason=f"{no.title}: {no.detail}"
+        turn=asked.turn,
+        call_id=asked.call_id,
+        by=by.person(),
+        decision=asked.decision,
+        reason=f"{no.title}: {no.detail}",
     )
     return Refused(no, Draft(refused, cause=None, key=f"{by.issuer} {by.subject} {len(times)}"))
 
 
 def _roles(call: HeldCall) -> tuple[str, str | None]:
     return call.hold.needs.role, call.hold.needs.one_of_role
-
-
-def _same(one: Person, other: Person) -> bool:
-    return (one.issuer, one.subject) == (other.issuer, other.subject)
 
 
 def _span(length: timedelta) -> str:

@@ -53,10 +53,12 @@ def deciding(log: Log, verifier: Verifier, clock: Clock) -> Answer:
 
 async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, clock: Clock) -> Json:
     outcome: domain.Outcome | None = None
+    seen = History(key)
 
     def decide(history: History) -> Draft | None:
-        nonlocal outcome
-        outcome = domain.decide(history, asked, principal.person(), clock())
+        nonlocal outcome, seen
+        seen = history
+        outcome = domain.decide(history, asked, principal, clock())
         match outcome:
             case Refused(_, draft) | (Draft() as draft):
                 return draft
@@ -64,13 +66,14 @@ async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, cl
                 return None
 
     said = await say(log, key, decide)
+    if said is not None and isinstance(outcome, Draft):
+        outcome = domain.recorded(seen, said)
     match outcome:
         case Known(event):
             return {"status": 200, "event": event.document()}
         case Refused(no, _) | (No() as no):
             return _no(no)
-    assert said is not None  # noqa: S101 - a draft was said
-    return {"status": 200, "event": said.document()}
+    raise AssertionError(f"{outcome} was not said")
 
 
 def holding(bus: Bus) -> Handler:

@@ -1,15 +1,14 @@
 """What waits for people in a run: its last hold, who has decided what of it, and whether it is still open."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
     Hold,
     HoldExpired,
-    Needs,
     Person,
     ReminderSent,
     TurnForwarded,
@@ -18,15 +17,14 @@ from contracts.facts import (
     TurnRefused,
 )
 from contracts.history import History
-from contracts.identity import RANKS
+from contracts.people import enough
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One that counted, and when it was recorded."""
+class Decision(NamedTuple):
+    """One that counted."""
 
+    event: Event
     fact: CallDecided
-    time: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +73,14 @@ def held_turn(history: History, turn: int | None = None) -> HeldTurn | None:
     behind = [e.fact for e in history.events if e.ordinal > event.ordinal]
     moved_on = any(isinstance(f, TurnForwarded | TurnRefused | TurnQuoted) for f in behind)
     expired = {call_id for f in behind if isinstance(f, HoldExpired) and f.turn == fact.turn for call_id in f.call_ids}
-    counted = _counted(history, fact.turn)
+    decisions = counted(history, fact.turn)
     return HeldTurn(
         event=event,
         fact=fact,
         calls={
             hold.call_id: HeldCall(
                 hold=hold,
-                decisions=tuple(d for d in counted if (d.fact.call_id, d.fact.digest) == (hold.call_id, hold.digest)),
+                decisions=tuple(d for d in decisions if (d.fact.call_id, d.fact.digest) == (hold.call_id, hold.digest)),
                 expired=hold.call_id in expired,
             )
             for hold in fact.holds
@@ -92,25 +90,12 @@ def held_turn(history: History, turn: int | None = None) -> HeldTurn | None:
     )
 
 
-def enough(needs: Needs, people: Sequence[Person]) -> bool:
-    """Whether these approvers fill every seat: so many different ones, and one of the higher role if asked for."""
-    different = {(person.issuer, person.subject): person for person in people if reaches(person.role, needs.role)}
-    seats_filled = len(different) >= needs.people
-    higher = needs.one_of_role
-    return seats_filled and (higher is None or any(reaches(person.role, higher) for person in different.values()))
-
-
-def reaches(role: str, needed: str) -> bool:
-    """Whether a role is the needed one or a higher one; nobody reaches a role that does not exist."""
-    return needed in RANKS and RANKS.get(role, 0) >= RANKS[needed]
-
-
-def _counted(history: History, turn: int) -> list[Decision]:
+def counted(history: History, turn: int) -> list[Decision]:
     """A turn's decisions that were recorded before the hold of their time expired, in order.
 
     An approval goes with the digest, not with the attempt: one of an earlier attempt still fills a seat of this one.
     """
-    counted: list[Decision] = []
+    found: list[Decision] = []
     expires_at: datetime | None = None
     for event in history.events:
         match event.fact:
@@ -118,5 +103,5 @@ def _counted(history: History, turn: int) -> list[Decision]:
                 expires_at = at
             case CallDecided(turn=number) as fact if number == turn and fact.edited is None:
                 if expires_at is not None and event.time < expires_at:
-                    counted.append(Decision(fact, event.time))
-    return counted
+                    found.append(Decision(event, fact))
+    return found

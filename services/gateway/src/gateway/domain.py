@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from contracts.events import Draft, Event, event_id
 from contracts.facts import CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
-from contracts.identity import RANKS, Principal
+from contracts.identity import Principal
+from contracts.people import is_the_customer, reaches, same
 
 from gateway.views import HeldCall, RunView, fold
 
@@ -40,7 +41,7 @@ def start(history: History, fact: RunStarted, key: str) -> Decision:
 def say(history: History, asker: Principal, text: str, key: str) -> Decision:
     """The customer's message in a chat; or, once a person has taken over, that person's words to the customer."""
     view = fold(history.events)
-    if view is None or (asker.role == "customer" and not is_customer(view, asker)):
+    if view is None or (asker.role == "customer" and not is_the_customer(asker, view.customer)):
         return NO_RUN
     if view.status == "taken_over":
         if not asker.may("take_over"):
@@ -111,26 +112,16 @@ def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
     needs = call.hold.needs
     if not asker.may("decide"):
         return f"Decided by {needs.role}s; your role ({asker.role}) decides nothing."
-    if (view.requested_by.subject, view.requested_by.issuer) == (asker.subject, asker.issuer):
+    if same(view.requested_by, asker):
         return "You started it, so another approver has to decide."
-    if any((seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer) for seat in call.seats):
+    if any(same(seat.by, asker) for seat in call.seats):
         return "You have decided; it needs another person as well."
-    if asker.subject in (view.customer.id, view.customer.email):
+    if is_the_customer(asker, view.customer):
         return "It is your own ticket, so another person has to decide."
-    if not _reaches(asker.role, needs.role):
+    if not reaches(asker.role, needs.role):
         return f"Above your limit: a {needs.role} has to decide."
     higher, seated = needs.one_of_role, [seat.by.role for seat in call.approvals]
     last_seat = needs.people - len(seated) <= 1
-    if higher and last_seat and not any(_reaches(role, higher) for role in (*seated, asker.role)):
+    if higher and last_seat and not any(reaches(role, higher) for role in (*seated, asker.role)):
         return f"The other of the two has to be a {higher}."
     return None
-
-
-def is_customer(view: RunView, asker: Principal) -> bool:
-    """Whether the asker is the customer whose ticket the run works."""
-    customer = view.customer
-    return asker.role == "customer" and asker.subject in (customer.id, f"cust-{customer.id}", customer.email)
-
-
-def _reaches(role: str, needed: str) -> bool:
-    return RANKS.get(role, 0) >= RANKS.get(needed, 99)

@@ -35,6 +35,7 @@ from contracts.facts import (
     TurnRefused,
     Usage,
 )
+from contracts.people import enough
 from pydantic import BaseModel, ConfigDict
 
 Spent = TurnProposed | ReplyGiven | AnswerUnfinished
@@ -89,9 +90,7 @@ class HeldCall(Part):
         """Whether a decision is still missing. What counts in the end is the word of approvals and policy."""
         if self.expired or any(seat.decision == "decline" or seat.edited for seat in self.seats):
             return False
-        roles = [seat.by.role for seat in self.approvals]
-        one_of = self.hold.needs.one_of_role
-        return len(roles) < self.hold.needs.people or (one_of is not None and one_of not in roles)
+        return not enough(self.hold.needs, [seat.by for seat in self.approvals])
 
 
 class Moved(Part):
@@ -275,6 +274,8 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
             return {"quotes": tuple(fact.quotes), "status": "running", "last_step": step}
         case TurnHeld() as fact:
             quotes = {quote.call_id: quote for quote in view.quotes}
+            # An approval goes with the digest, not with the attempt: who has decided is not asked again.
+            seats = {(call.turn, call.call_id, call.hold.digest): call.seats for call in view.held}
             held = tuple(
                 HeldCall(
                     turn=fact.turn,
@@ -284,6 +285,7 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
                     hold=hold,
                     held_at=event.time,
                     expires_at=fact.expires_at,
+                    seats=seats.get((fact.turn, hold.call_id, hold.digest), ()),
                 )
                 for hold in fact.holds
                 if hold.call_id in quotes

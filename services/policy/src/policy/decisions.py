@@ -1,12 +1,12 @@
 """What people have said about a turn's held calls, and whether that settles them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from contracts.events import Event
-from contracts.facts import CallDecided, Digest, Hold, HoldExpired, Needs, Person, RunStarted, TurnHeld
-from contracts.identity import RANKS
+from contracts.facts import CallDecided, Digest, Hold, HoldExpired, Person, RunStarted, TurnHeld
+from contracts.people import enough, may_release
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Decisions:
         if call.declined:
             return call.declined
         people = tuple(approval.by for approval in call.approvals if approval.digest == hold.digest)
-        return Released(hold.rule, people) if meets(hold.needs, people) else None
+        return Released(hold.rule, people) if enough(hold.needs, people) else None
 
     def declined(self, call_id: str) -> Declined | None:
         """A refusal stands whatever the call would do by now: it is the call that was declined, not its amount."""
@@ -75,9 +75,9 @@ class Decisions:
         if hold is None or self._expires_at is None or time >= self._expires_at:
             return
         # An edited decision is about another call than the one that was held: its own quote will be judged.
-        if decided.digest != hold.digest or decided.edited is not None or not self._may(decided.by, hold.needs):
+        if decided.digest != hold.digest or decided.edited is not None:
             return
-        if self.of(hold) is not None:
+        if not may_release(decided.by, hold.needs, self._started) or self.of(hold) is not None:
             return
         call = self._calls.setdefault(hold.call_id, _Call())
         if decided.decision == "decline":
@@ -91,27 +91,3 @@ class Decisions:
         if self.of(hold) is None:
             reason = "Nobody released this in time, so it was declined and not done."
             self._calls.setdefault(hold.call_id, _Call()).declined = Declined("expired", reason)
-
-    def _may(self, person: Person, needs: Needs) -> bool:
-        customer = self._started.ticket.customer
-        if _same(person, self._started.requested_by) or person.subject in (customer.id, customer.email):
-            return False
-        return _reaches(person, needs.role)
-
-
-def meets(needs: Needs, people: Sequence[Person]) -> bool:
-    """Whether these are enough different people, each of the role, and one of the higher role if it is asked for."""
-    different = {(person.issuer, person.subject): person for person in people if _reaches(person, needs.role)}
-    if len(different) < needs.people:
-        return False
-    higher = needs.one_of_role
-    return higher is None or any(_reaches(person, higher) for person in different.values())
-
-
-def _same(one: Person, other: Person) -> bool:
-    return (one.issuer, one.subject) == (other.issuer, other.subject)
-
-
-def _reaches(person: Person, role: str) -> bool:
-    """Whether a person's role is this one or a higher one; nobody reaches a role that does not exist."""
-    return role in RANKS and RANKS.get(person.role, 0) >= RANKS[role]

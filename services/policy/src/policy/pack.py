@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 import yaml
 from contracts.facts import Currency, Digest, Needs, Pack
-from contracts.identity import RANKS
+from contracts.people import RANKS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Amount = Annotated[int, Field(ge=0, le=2**53 - 1, description="minor units of the pack's currency")]

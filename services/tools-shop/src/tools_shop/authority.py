@@ -6,8 +6,8 @@ from datetime import datetime
 
 from contracts.events import Event
 from contracts.facts import CallDecided, Fact, Hold, Needs, Person, RunStarted, TurnHeld
-from contracts.identity import RANKS
 from contracts.money import Money
+from contracts.people import enough, may_release, who
 
 from tools_shop.outcomes import Refusal
 
@@ -53,7 +53,7 @@ def lacking(
     for call_id, digest in digests.items():
         hold = _hold(record, call_id, digest)
         people, moved = released.get(call_id, ()), amounts.get(call_id)
-        if hold and not _meets(hold.needs, people):
+        if hold and not enough(hold.needs, people):
             missing[call_id] = Refusal(
                 "not-released", "This was not done: it was held, and the decisions that it needs are not in the log."
             )
@@ -86,29 +86,16 @@ def _approvers(record: Record, call_id: str, digest: str, needs: Needs) -> list[
     for fact, time in record.said:
         if isinstance(fact, TurnHeld) and any(hold.call_id == call_id for hold in fact.holds):
             expires_at = fact.expires_at
-        if not isinstance(fact, CallDecided) or fact.call_id != call_id or not _may(record.started, fact.by, needs):
+        if (
+            not isinstance(fact, CallDecided)
+            or fact.call_id != call_id
+            or not may_release(fact.by, needs, record.started)
+        ):
             continue
-        if (expires_at is not None and time >= expires_at) or _meets(needs, list(people.values())):
+        if (expires_at is not None and time >= expires_at) or enough(needs, people.values()):
             continue
         if fact.decision == "decline":
             return []
         if fact.digest == digest and fact.edited is None:
-            people.setdefault((fact.by.issuer, fact.by.subject), fact.by)
+            people.setdefault(who(fact.by), fact.by)
     return list(people.values())
-
-
-def _may(started: RunStarted, person: Person, needs: Needs) -> bool:
-    asked, customer = started.requested_by, started.ticket.customer
-    if (person.issuer, person.subject) == (asked.issuer, asked.subject):
-        return False
-    return person.subject not in (customer.id, customer.email) and _reaches(person, needs.role)
-
-
-def _meets(needs: Needs, people: Sequence[Person]) -> bool:
-    if len(people) < needs.people:
-        return False
-    return needs.one_of_role is None or any(_reaches(person, needs.one_of_role) for person in people)
-
-
-def _reaches(person: Person, role: str) -> bool:
-    return role in RANKS and RANKS.get(person.role, 0) >= RANKS[role]

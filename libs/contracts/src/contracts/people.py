@@ -1,0 +1,53 @@
+"""Who people are to a run: the same person, its customer, of a role that reaches, enough to release what is held."""
+
+from collections.abc import Iterable
+
+from contracts.facts import Customer, Needs, Person, RunStarted
+from contracts.identity import Principal
+
+# Who outranks whom when a hold asks for a role.
+RANKS = {"approver": 1, "lead": 2}
+
+Somebody = Person | Principal
+
+
+def who(person: Somebody) -> tuple[str, str]:
+    """What makes a person one and the same, whatever their role: a subject means something only to its issuer."""
+    return person.issuer, person.subject
+
+
+def same(one: Somebody, other: Somebody) -> bool:
+    return who(one) == who(other)
+
+
+def reaches(role: str, needed: str) -> bool:
+    """Whether a role is the needed one or a higher one; nobody reaches a role that does not exist."""
+    return needed in RANKS and RANKS.get(role, 0) >= RANKS[needed]
+
+
+def is_the_customer(person: Somebody, customer: Customer) -> bool:
+    """Whether a person is this customer: by the shop's id, bare or as the embedded issuer writes it, or by e-mail."""
+    if customer.id and person.subject in (customer.id, f"cust-{customer.id}"):
+        return True
+    emails = (person.subject, person.email) if isinstance(person, Principal) else (person.subject,)
+    return _folded(customer.email) in {_folded(email) for email in emails if email}
+
+
+def may_release(person: Person, needs: Needs, started: RunStarted) -> bool:
+    """Whether a person's word counts for a hold: of the role, and neither who asked for it nor its customer."""
+    if same(person, started.requested_by) or is_the_customer(person, started.ticket.customer):
+        return False
+    return reaches(person.role, needs.role)
+
+
+def enough(needs: Needs, people: Iterable[Person]) -> bool:
+    """Whether these people fill every seat: so many different ones, and one of the higher role if asked for."""
+    seated = [person for person in people if reaches(person.role, needs.role)]
+    if len({who(person) for person in seated}) < needs.people:
+        return False
+    return needs.one_of_role is None or any(reaches(person.role, needs.one_of_role) for person in seated)
+
+
+def _folded(email: str) -> str:
+    """Letters beyond ASCII keep their case: some would fold into another person's address."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in email.strip())

@@ -1,0 +1,121 @@
+"""Who is whom, and when a hold has enough people."""
+
+from datetime import UTC, datetime
+
+import pytest
+from contracts.facts import Customer, Needs, Person
+from contracts.identity import ROLES, Principal
+from contracts.people import RANKS, enough, is_the_customer, may_release, reaches, same
+
+from .stories import ALEX, LEE, SAM, SUE, person, started
+
+LIA = person("lia", "lead")
+ONE, TWO = Needs(), Needs(people=2, one_of_role="lead")
+TOM = Customer(email="Tom@Mail.example", id="C-1004")
+
+
+def bearer(subject: str, email: str | None = None, role: str = "customer") -> Principal:
+    return Principal(
+        subject=subject,
+        issuer=SAM.issuer,
+        tenant="acme",
+        role=role,
+        scopes=ROLES[role],
+        token_id=None,
+        expires_at=datetime.now(UTC),
+        email=email,
+    )
+
+
+@pytest.mark.parametrize(
+    ("needs", "people", "filled"),
+    [
+        (ONE, [], False),
+        (ONE, [SAM], True),
+        (TWO, [LEE], False),
+        (TWO, [LEE, LEE], False),
+        (TWO, [LEE, person("lee", "approver")], False),
+        (TWO, [SAM, SUE], False),
+        (TWO, [SAM, LEE], True),
+        (TWO, [LIA, LEE], True),
+        (Needs(role="lead"), [SAM], False),
+        (Needs(role="lead", people=2), [LEE, SAM, SUE], False),
+        (Needs(one_of_role="boss"), [LEE], False),
+    ],
+)
+def test_seats_are_filled_by_different_people_of_the_role_that_is_asked_for(
+    needs: Needs, people: list[Person], filled: bool
+) -> None:
+    assert enough(needs, people) is filled
+
+
+@pytest.mark.parametrize(
+    ("role", "needed", "may"),
+    [
+        ("lead", "approver", True),
+        ("approver", "lead", False),
+        ("admin", "approver", False),
+        ("operator", "approver", False),
+        ("lead", "boss", False),
+        ("boss", "boss", False),
+    ],
+)
+def test_nobody_reaches_a_role_that_does_not_exist(role: str, needed: str, may: bool) -> None:
+    assert reaches(role, needed) is may
+
+
+def test_who_decides_outranks_nobody_by_accident() -> None:
+    assert {role for role, scopes in ROLES.items() if "decide" in scopes} == set(RANKS)
+    assert RANKS["approver"] < RANKS["lead"]
+
+
+def test_a_person_is_the_same_in_another_role_and_with_another_token_but_not_at_another_issuer() -> None:
+    assert same(SAM, SAM.model_copy(update={"role": "lead", "token_id": "t-2"}))
+    assert same(SAM, bearer(SAM.subject))
+    assert not same(SAM, SAM.model_copy(update={"issuer": "https://elsewhere.example"}))
+
+
+@pytest.mark.parametrize(
+    ("subject", "email", "is_he"),
+    [
+        ("C-1004", None, True),
+        ("cust-C-1004", None, True),
+        ("tom@mail.example", None, True),
+        ("TOM@MAIL.EXAMPLE", None, True),
+        ("t-77", "tom@mail.EXAMPLE", True),
+        ("t-77", "ruth@mail.example", False),
+        ("t-77", None, False),
+        ("cust-C-1009", None, False),
+        ("c-1004", None, False),
+    ],
+)
+def test_the_customer_is_known_by_their_id_and_by_their_email_in_whatever_case(
+    subject: str, email: str | None, is_he: bool
+) -> None:
+    assert is_the_customer(bearer(subject, email), TOM) is is_he
+    if email is None:
+        assert is_the_customer(person(subject, "lead"), TOM) is is_he
+
+
+@pytest.mark.parametrize("subject", ["cust-None", "cust-", "None", ""])
+def test_of_a_customer_without_an_id_nobody_is_the_one_whose_id_is_none(subject: str) -> None:
+    assert not is_the_customer(bearer(subject), Customer(email="tom@mail.example"))
+    assert not is_the_customer(bearer(subject), Customer(email="tom@mail.example", id=""))
+
+
+def test_a_letter_that_only_folds_into_another_is_another_letter() -> None:
+    assert not is_the_customer(bearer("t-77", "mi\N{KELVIN SIGN}e@mail.example"), Customer(email="mike@mail.example"))
+
+
+def test_who_asked_and_the_customer_release_nothing_whatever_their_role() -> None:
+    begun = started()
+    customer = begun.ticket.customer
+    leads = [
+        person(ALEX.subject, "lead"),
+        person(f"cust-{customer.id}", "lead"),
+        person(customer.email.upper(), "lead"),
+    ]
+
+    assert [may_release(lead, ONE, begun) for lead in leads] == [False, False, False]
+    assert may_release(SAM, ONE, begun)
+    assert not may_release(SAM, Needs(role="lead"), begun)
