@@ -170,6 +170,15 @@ def test_the_live_log_is_whole(own_system: RunningSystem) -> None:
     assert json.loads(said.out)["runs"] >= 1
 
 
+@pytest.mark.parametrize("unknown", [("--run", "TCK-9999-1"), ("--tenant", "nope")])
+def test_what_the_log_does_not_hold_is_not_exported_as_if_it_did(
+    own_system: RunningSystem, unknown: tuple[str, str]
+) -> None:
+    said = turngate(own_system, "log", "export", *unknown)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("The log holds no")
+
+
 def test_the_read_models_can_be_made_anew(own_system: RunningSystem) -> None:
     before = json.loads(turngate(own_system, "runs", "--json").out)
     assert turngate(own_system, "rebuild-views").code == 0

@@ -92,6 +92,18 @@ def test_a_file_that_is_not_there_is_named_and_a_wrong_option_is_wrong_use() -> 
     assert verify([], "--no-such-option")[0] == 2
 
 
+@pytest.mark.parametrize("arguments", [(), ("-",), ("empty.jsonl",)])
+def test_what_holds_no_events_is_not_found_whole(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.jsonl").touch()
+    for lines in ([], [b"\n"]):
+        code, text = verify(lines, *arguments)
+        assert code == 1
+        assert text.startswith("No events were given.")
+
+
 def test_without_a_file_and_without_a_pipe_the_live_log_is_meant(tmp_path: Path) -> None:
     for stdin in (subprocess.DEVNULL, None):
         done = subprocess.run(

@@ -45,8 +45,12 @@ def export(
     data: Data = DEFAULT_DATA,
     url: Url = None,
 ) -> None:
-    """Print the log as JSON lines: one CloudEvent a line, byte for byte as it is stored."""
-    for text in records.lines(_events(data, url, tenant, run)):
+    """Print the log as JSON lines: one CloudEvent a line, byte for byte as it is stored. Exit 1 where there is none."""
+    events = _events(data, url, tenant, run)
+    if not events:
+        what = f"no event of tenant {tenant}" if tenant else "no event yet"
+        raise Trouble(f"The log holds {what}. Nothing was exported.")
+    for text in records.lines(events):
         sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -64,6 +68,11 @@ def verify_log(
     """Check the rules that hold for every run, and the chains. Exit 1 where one is broken."""
     lines = _given(file)
     events, wrong = read(lines) if lines is not None else (_events(data, url, tenant, None), [])
+    if lines is not None and not events and not wrong:
+        raise Trouble(
+            "No events were given. Nothing was checked: did the export fail?"
+            " For the live log, leave out the file and the pipe."
+        )
     found = verify(events)
     runs = len({event.key for event in events})
     if as_json:
@@ -103,13 +112,7 @@ def _given(file: str | None) -> Iterator[bytes] | None:
             return iter(Path(file).read_bytes().splitlines())
         except OSError as error:
             raise Trouble(f"{file} cannot be read: {error.strerror}. Nothing was checked.") from None
-    if file == "-":
-        return iter(sys.stdin.buffer)
-    if _piped():
-        first = sys.stdin.buffer.readline()
-        if first:
-            return iter((first, *sys.stdin.buffer))
-    return None
+    return iter(sys.stdin.buffer) if file == "-" or _piped() else None
 
 
 def _piped() -> bool:
