@@ -110,6 +110,18 @@ def test_a_hold_for_two_waits_until_two_have_approved_one_of_them_a_lead() -> No
     assert told.view.holds == ()
 
 
+def test_a_call_that_is_held_again_keeps_who_approved_that_very_effect() -> None:
+    needs = Needs(role="approver", people=2)
+    told = Told(*story_to_the_hold()[:-1], held(2, MONEY, needs=needs), decided(2, MONEY, SAM))
+
+    told.say(quoted(2, MONEY, attempt=2), held(2, MONEY, needs=needs))
+    assert [seat.by for call in told.view.holds for seat in call.seats] == [SAM]
+
+    other = refund("c-2", amount=9000)
+    told.say(quoted(2, other, attempt=3), held(2, other, needs=needs))
+    assert [seat.by for call in told.view.holds for seat in call.seats] == []
+
+
 def test_two_held_calls_wait_for_a_decision_each() -> None:
     one, two, order = refund("a", 6000), refund("b", 7000), read("r")
     told = Told(
