@@ -20,11 +20,12 @@ from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
 from contracts.topology import AUTHORS
 from gateway import app
-from gateway.desk import Desk, NewTicket, open_pool
+from gateway.desk import Connection, Desk, NewTicket, open_pool
 from gateway.feed import Feed
 from gateway.projection import Projection
 from gateway.runs import Runs
 from gateway.settings import Settings
+from psycopg import AsyncCursor
 from pydantic import SecretStr
 from turngate.issuer import ISSUER, Issuer
 from turngate.issuer import app as issuer_app
@@ -89,6 +90,23 @@ class World:
         bus = await connect(self.nats, service)
         await bus.nc.request(f"dead.{service}", json.dumps(letter).encode(), timeout=5)
         await bus.close()
+
+    @asynccontextmanager
+    async def counting(self) -> AsyncIterator[tuple[Desk, list[str]]]:
+        """A desk of its own, and the statements about the desk's tables that it has run."""
+        asked: list[str] = []
+
+        class Counted(AsyncCursor[dict[str, Any]]):
+            async def execute(self, query: Any, *given: Any, **more: Any) -> "Counted":
+                if "desk." in str(query):
+                    asked.append(str(query))
+                return await super().execute(query, *given, **more)
+
+        async def counts(connection: Connection) -> None:
+            connection.cursor_factory = Counted
+
+        async with open_pool(self.settings.postgres_dsn.get_secret_value(), configure=counts) as pool:
+            yield Desk(pool), asked
 
     async def ticket(self, reference: str = "TCK-2004", tenant: str = "acme", **more: Any) -> str:
         values: dict[str, Any] = {"customer": TOM, "subject": "Jacket too small", "body": "Please refund it."} | more

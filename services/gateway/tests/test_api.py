@@ -5,7 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
+from contracts.facts import Customer
 from gateway.profiles import Tenant
+from gateway.routes.approvals import earlier
 from gateway.runs import StartRun
 
 from .conftest import World
@@ -430,3 +432,23 @@ async def test_a_run_that_its_runner_gave_up_on_is_given_its_end(world: World) -
         run = (await alex.get("/v1/runs/TCK-2004-1")).json()
     assert run["status"] == "failed"
     assert "a person has to take the ticket" in run["reason"]
+
+
+async def test_the_histories_of_all_who_wait_are_one_query(world: World) -> None:
+    others = {f"TCK-{number}": Customer(email=f"c{number}@mail.example") for number in range(3)}
+    for ticket, customer in others.items():
+        for run in (f"{ticket}-1", f"{ticket}-2"):
+            start = started(ticket)
+            await world.others.say(
+                run, start.model_copy(update={"ticket": start.ticket.model_copy(update={"customer": customer})})
+            )
+    await world.seen("TCK-2-2")
+    async with world.counting() as (desk, asked):
+        views = [view for view in await desk.runs("acme") if view.run.endswith("-2")]
+        asked.clear()
+        known = await earlier(desk, "acme", views)
+
+    assert {run: [one.run for one in runs] for run, runs in known.items()} == {
+        f"{ticket}-2": [f"{ticket}-1"] for ticket in others
+    }
+    assert len(asked) == 1

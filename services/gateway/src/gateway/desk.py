@@ -1,6 +1,6 @@
 """The desk's own tables: tickets, and the views of runs for the lists. Every reader and writer names its tenant."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -164,9 +164,19 @@ class Desk:
         """Runs that have a fact behind sequence `after`, the one that changed last at the end."""
         return await self._views(tenant, "where sequence > %s order by sequence limit %s", [after, limit])
 
-    async def of_customer(self, tenant: str, email: str, limit: int = 20) -> list[RunView]:
-        """A customer's latest runs, the newest first."""
-        return await self._views(tenant, "where customer_email = %s order by started_at desc limit %s", [email, limit])
+    async def of_customers(self, tenant: str, emails: Iterable[str], each: int = 20) -> dict[str, list[RunView]]:
+        """Each customer's latest runs, the newest first."""
+        found: dict[str, list[RunView]] = {email: [] for email in emails}
+        latest = await self._views(
+            tenant,
+            "where run in (select latest.run from unnest(%s::text[]) as customer (email) cross join lateral"
+            " (select run from desk.runs where customer_email = email order by started_at desc limit %s) as latest)"
+            " order by started_at desc",
+            [list(found), each],
+        )
+        for view in latest:
+            found[view.customer.email].append(view)
+        return found
 
     async def run_started_by(self, tenant: str, events: Iterable[str]) -> str | None:
         """The run whose first event has one of these ids."""
@@ -309,6 +319,10 @@ def _ticket(row: dict[str, Any]) -> TicketView:
     return TicketView(**{k: row[k] for k in TicketView.model_fields if k in row}, customer=customer, latest=latest)
 
 
-def open_pool(dsn: str, size: int = 10) -> AsyncConnectionPool[Connection]:
+def open_pool(
+    dsn: str, size: int = 10, configure: Callable[[Connection], Awaitable[None]] | None = None
+) -> AsyncConnectionPool[Connection]:
     """Connections of the gateway's role. Not open yet."""
-    return AsyncConnectionPool(dsn, min_size=1, max_size=size, open=False, kwargs={"row_factory": dict_row})
+    return AsyncConnectionPool(
+        dsn, min_size=1, max_size=size, open=False, kwargs={"row_factory": dict_row}, configure=configure
+    )

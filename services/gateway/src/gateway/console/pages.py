@@ -65,13 +65,14 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
     one = await find(ports, asker, reference)
     runs = await ports.desk.runs_of(asker.tenant, one.ticket)
     wanted = request.query_params.get("run") or (runs[-1].run if runs else None)
-    view, rows, hidden = None, [], 0
+    view, rows, hidden, others = None, [], 0, []
     if wanted:
         history = await ports.runs.history(asker.tenant, wanted)
         view = fold(history.events)
         if view is None or view.ticket != one.ticket:
             raise not_found("run")
         rows = rows_of(history.events)
+        others = (await earlier(ports.desk, asker.tenant, [view]))[view.run]
         hidden = 0 if request.query_params.get("all") else max(0, len(rows) - MOST_ROWS)
     return _html(
         "ticket.html",
@@ -82,7 +83,7 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
         earlier=hidden,
         runs=runs,
         can_run=asker.may("run"),
-        history=shapes.history(await earlier(ports, view)) if view else None,
+        history=shapes.history(others) if view else None,
     )
 
 

@@ -113,7 +113,8 @@ class RunPage:
 
     async def _around(self, view: RunView) -> list[dict[str, Any]]:
         now, asker, zone = datetime.now(UTC), self._asker, self._zone
-        history = shapes.history(await earlier(self._ports, view))
+        others = await earlier(self._ports.desk, view.tenant, [view])
+        history = shapes.history(others[view.run])
         changes = [
             change(f"head-{view.run}", render.part("run.html", "head", view, asker)),
             change(f"side-{view.run}", render.part("run.html", "side", view, history, zone)),

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Depends
 
 from gateway import shapes
 from gateway.access import may
-from gateway.ports import Gateway, Ports
+from gateway.desk import Desk
+from gateway.ports import Ports
 from gateway.views import RunView
 
 router = APIRouter(prefix="/v1/approvals", tags=["approvals"])
@@ -17,9 +18,11 @@ router = APIRouter(prefix="/v1/approvals", tags=["approvals"])
 async def list_approvals(ports: Ports, asker: Annotated[Principal, Depends(may("read"))]) -> shapes.Approvals:
     await ports.lists_are_current()
     waiting = [view for view in await ports.desk.held(asker.tenant) if view.holds]
-    return shapes.Approvals(approvals=[shapes.approval(view, asker, await earlier(ports, view)) for view in waiting])
+    others = await earlier(ports.desk, asker.tenant, waiting)
+    return shapes.Approvals(approvals=[shapes.approval(view, asker, others[view.run]) for view in waiting])
 
 
-async def earlier(ports: Gateway, view: RunView) -> list[RunView]:
-    """The customer's other runs, the newest first."""
-    return [run for run in await ports.desk.of_customer(view.tenant, view.customer.email) if run.run != view.run]
+async def earlier(desk: Desk, tenant: str, views: list[RunView]) -> dict[str, list[RunView]]:
+    """By run: its customer's other runs, the newest first."""
+    known = await desk.of_customers(tenant, {view.customer.email for view in views}) if views else {}
+    return {view.run: [one for one in known[view.customer.email] if one.run != view.run] for view in views}
