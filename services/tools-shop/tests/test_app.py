@@ -13,7 +13,7 @@ import nats
 import pytest
 from contracts import verify
 from contracts.bus import Bus
-from contracts.errors import Conflict
+from contracts.errors import Conflict, CorruptLog
 from contracts.events import Draft, Event
 from contracts.facts import (
     CallDecided,
@@ -192,6 +192,22 @@ async def test_a_held_refund_is_paid_only_on_a_decision_of_somebody_else(
     assert isinstance(executed, TurnExecuted)
     assert acme.refunds() == paid
     assert executed.approved_by == ({"b": ["sam"]} if paid else {})
+
+
+async def test_a_run_that_is_started_a_second_time_for_somebody_else_pays_nothing(open_fresh):
+    shop, handlers, others = await open_fresh()
+    begun = started_for(shop.email)
+    await others.say(begun.model_copy(update={"requested_by": SAM}))
+    await handlers.hear(await others.say(proposed(refund(minor=18000))))
+    quoted = (await others.events())[-1]
+    hold = await others.say(held(quoted.fact, "b"), quoted)
+    digest = quoted.fact.quotes[0].digest
+    await others.say(CallDecided(turn=1, call_id="b", digest=digest, decision="approve", by=SAM), hold)
+    await others.say(begun)
+    forward = await others.say(forwarded(quoted.fact), hold)
+    with pytest.raises(CorruptLog, match="started 2 times"):
+        await handlers.hear(forward)
+    assert shop.refunds() == []
 
 
 async def test_a_changed_world_is_quoted_again_and_after_three_attempts_left_to_policy(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
+from contracts.errors import CorruptLog
 from contracts.events import Draft, Event
 from contracts.facts import Fact, Json, RunStarted, ToolCall, TurnExecuted, TurnProposed, TurnQuoted
 from contracts.handler import respond
@@ -81,16 +82,22 @@ class Handlers:
         return TurnQuoted(turn=turn.caller.turn, attempt=forwarded.attempt + 1, quotes=quotes)
 
     async def _record(self, key: RunKey, forward: Event, turn: int) -> Record:
-        """What the log itself says of this turn's authority. Raises NotTheLastForward if that is another."""
+        """What the log itself says of this turn's authority. Raises NotTheLastForward if that is another, CorruptLog if
+        the run has not just one beginning."""
         started, last, held, decided = await asyncio.gather(
-            self._log.last_of(key, "desk.run-started"),
+            self._log.every_of(key, "desk.run-started"),
             self._log.last_of(key, forward.kind),
             self._log.every_of(key, "policy.turn-held"),
             self._log.every_of(key, "approvals.call-decided"),
         )
-        if started is None or not isinstance(started.fact, RunStarted) or last is None or last.id != forward.id:
+        if last is None or last.id != forward.id:
             raise NotTheLastForward(f"The forward of turn {turn} is not the last that the log of {key.run} holds.")
-        return Record.of(started.fact, turn, [*held, *decided])
+        match [event.fact for event in started]:
+            case [RunStarted() as fact]:
+                return Record.of(fact, turn, [*held, *decided])
+        raise CorruptLog(
+            f"{key.run} was started {len(started)} times: who asked for it is not known. Nothing was done."
+        )
 
     def _turn(self, key: RunKey, started: RunStarted, proposal_id: str, proposed: TurnProposed) -> Turn:
         toolset = self._toolsets.get(started.toolset)
