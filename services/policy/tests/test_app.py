@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from contracts.bus import Bus
-from contracts.facts import CallDecided, CallQuote, Person, TurnForwarded, TurnHeld, TurnQuoted
+from contracts.facts import CallDecided, CallQuote, Person, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
 from policy import app, domain
@@ -101,15 +101,19 @@ async def test_a_hold_survives_a_restart_of_policy(fresh_nats: NatsAccess, other
     assert forward.fact.verdicts[0].reason == "Released by sam."
 
 
-async def test_a_tenant_without_a_pack_waits_and_holds_nobody_else_up(fresh_nats: NatsAccess, others: World) -> None:
+async def test_a_tenant_without_a_pack_is_refused_at_once_and_holds_nobody_else_up(
+    fresh_nats: NatsAccess, others: World
+) -> None:
     nobodys = RunKey("nobody", "TCK-1-1")
     async with policy(fresh_nats):
         for key in (nobodys, KEY):
             await others.say(key, started(ALEX))
             await quoted(others, key, read())
         await others.hear(KEY, "policy.turn-forwarded")
+        refused = await others.hear(nobodys, "policy.turn-refused")
 
-    assert (await others.history(nobodys)).all(TurnForwarded) == []
+    assert isinstance(refused.fact, TurnRefused)
+    assert refused.fact.rule == "no-policy"
 
 
 async def test_it_runs_as_a_process_and_ends_when_told_to(fresh_nats: NatsAccess, others: World) -> None:

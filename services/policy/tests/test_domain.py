@@ -15,6 +15,7 @@ from contracts.facts import (
     TurnRefused,
     Verdict,
 )
+from policy import domain
 from policy.pack import PolicyPack, parse
 
 from .quotes import PACK, read, refund, write
@@ -41,6 +42,29 @@ def test_reads_are_forwarded_with_their_digests_and_without_guards(run: Told, pa
             Verdict(call_id="b", verdict="run", digest=read("b").digest, rule="read"),
         ],
     )
+
+
+def test_without_a_pack_nothing_runs_and_each_call_is_told_why(run: Told) -> None:
+    event = run.say(TurnQuoted(turn=1, attempt=1, quotes=[read("a"), refund("b", 900)]))
+
+    draft = domain.react(run.history, event, None)
+
+    assert draft is not None
+    assert isinstance(draft.fact, TurnRefused)
+    assert (draft.fact.rule, draft.fact.pack.name) == ("no-policy", "none")
+    assert [(result.call_id, result.is_error) for result in draft.fact.results] == [("a", True), ("b", True)]
+    assert all("no policy" in result.content for result in draft.fact.results)
+
+
+def test_a_hold_whose_pack_is_gone_is_refused_by_the_next_decision(run: Told) -> None:
+    run.quote(refund("a"))
+    digest = refund("a").digest
+    event = run.say(CallDecided(turn=1, call_id="a", digest=digest, decision="approve", by=SAM))
+
+    draft = domain.react(run.history, event, None)
+
+    assert draft is not None
+    assert isinstance(draft.fact, TurnRefused)
 
 
 def test_a_small_refund_is_forwarded_with_a_guard_over_the_customers_day(run: Told) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from contracts.facts import Needs
 from policy.pack import InvalidPack, parse
-from policy.packs import NoPack, Packs
+from policy.packs import Packs
+from structlog.testing import capture_logs
 
 from .quotes import PACK
 
@@ -113,8 +114,10 @@ def test_the_deployed_packs_hold_the_limits_of_the_demo(tenant: str, currency: s
 
 
 def test_a_tenant_without_a_pack_is_told_which_file_to_write(tmp_path: Path) -> None:
-    with pytest.raises(NoPack, match=r"nobody.policy\.yaml"):
-        Packs(tmp_path).of("nobody")
+    with capture_logs() as logs:
+        assert Packs(tmp_path).of("nobody") is None
+
+    assert "nobody/policy.yaml" in logs[0]["do"]
 
 
 def test_one_wrong_pack_keeps_the_service_from_starting(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What policy knows of a run, and what it says next of the turn that was quoted last."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ from contracts.facts import (
     CallResult,
     Hold,
     HoldExpired,
+    Pack,
     TurnForwarded,
     TurnHeld,
     TurnQuoted,
@@ -33,6 +35,7 @@ READS = (
     "approvals.hold-expired",
 )
 MOST_ATTEMPTS = 3
+NO_PACK = Pack(name="none", version=0, digest=hashlib.sha256().hexdigest())
 
 Outcome = Run | Released | Declined | Hold | Refuse
 Answer = TurnForwarded | TurnHeld | TurnRefused
@@ -75,8 +78,11 @@ def last_turn(history: History) -> Turn | None:
     )
 
 
-def react(history: History, event: Event, pack: PolicyPack) -> Draft | None:
-    """What policy says of `event`: a verdict over a new quote, or the end of a hold once all its calls are settled."""
+def react(history: History, event: Event, pack: PolicyPack | None) -> Draft | None:
+    """What policy says of `event`: a verdict over a new quote, or the end of a hold once all its calls are settled.
+
+    Without a pack nothing runs.
+    """
     turn = last_turn(history)
     if turn is None or turn.answered or history.end is not None:
         return None
@@ -87,7 +93,9 @@ def react(history: History, event: Event, pack: PolicyPack) -> Draft | None:
             due = number == turn.quoted.turn and turn.held is not None
         case _:
             due = False
-    answer = decide(turn, pack, event.time) if due else None
+    if not due:
+        return None
+    answer = decide(turn, pack, event.time) if pack else _unruled(turn.quoted)
     return Draft(answer, cause=event) if answer else None
 
 
@@ -192,6 +200,18 @@ def _refused(quoted: TurnQuoted, outcomes: list[tuple[CallQuote, Outcome]], pack
             CallResult(call_id=quote.call_id, content=_explanation(outcome), is_error=True)
             for quote, outcome in outcomes
         ],
+    )
+
+
+def _unruled(quoted: TurnQuoted) -> TurnRefused:
+    """Nobody has said what may run for this tenant, so nothing may."""
+    why = "Refused: this shop has no policy yet, so nothing can be done for it. Nothing was done. Do not ask again."
+    return TurnRefused(
+        turn=quoted.turn,
+        attempt=quoted.attempt,
+        pack=NO_PACK,
+        rule="no-policy",
+        results=[CallResult(call_id=quote.call_id, content=why, is_error=True) for quote in quoted.quotes],
     )
 
 
