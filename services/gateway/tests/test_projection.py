@@ -41,6 +41,17 @@ async def test_another_gateway_goes_on_when_the_one_that_kept_the_views_is_gone(
     assert (await views(world))["TCK-1-1"] == ("resolved", event.sequence)
 
 
+async def test_a_run_that_no_row_can_hold_stops_no_other_runs_views(world: World) -> None:
+    await world.others.say("TCK-1-99999999999", started("TCK-1"))
+    await world.others.say("TCK-2-1", started("TCK-2", subject="A zero byte: \0"))
+    await world.others.say("TCK-3-1", started("TCK-3"))
+    await world.others.say("TCK-3-1", started("TCK-3"), tenant="globex")
+    await world.seen("TCK-3-1", "globex")
+
+    assert set(await views(world)) == {"TCK-3-1"}
+    assert [view.run for view in await world.desk.runs("globex")] == ["TCK-3-1"]
+
+
 async def test_the_views_are_made_anew_under_a_running_gateway(world: World) -> None:
     await world.ticket()
     said = await world.others.say("TCK-2004-1", *story_to_the_hold(), *story_from_the_hold())

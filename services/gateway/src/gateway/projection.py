@@ -97,7 +97,7 @@ class Projection:
                 raise Rewound
             for tenant, events in by_tenant.items():
                 await work_for(connection, tenant)
-                await store(connection, (await self._fold(connection, events)).values())
+                await keep(connection, list((await self._fold(connection, events)).values()))
             stop("gateway.before-commit")
         stop("gateway.after-commit")
         self.position = batch[-1].sequence
@@ -123,3 +123,17 @@ class Projection:
         while len(self._views) > _RUNS_IN_MEMORY:
             self._views.popitem(last=False)
         return folded
+
+
+async def keep(connection: Connection, views: list[RunView]) -> None:
+    """Stores the views; one that no row can hold is passed over, and must not stop the others."""
+    try:
+        async with connection.transaction():
+            await store(connection, views)
+    except psycopg.DataError:
+        if len(views) > 1:
+            for view in views:
+                await keep(connection, [view])
+        else:
+            [view] = views
+            logger.exception("view not stored", tenant=view.tenant, run=view.run, sequence=view.sequence)
