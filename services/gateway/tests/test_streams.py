@@ -83,6 +83,32 @@ async def test_what_happened_behind_the_end_is_told_with_it(world: World) -> Non
         assert kinds([frame async for frame in frames])[-2:] == ["desk.run-cancelled", "tools.turn-executed"]
 
 
+async def test_who_comes_back_between_the_end_and_what_came_later_is_told_that_and_the_stream_ends(
+    world: World,
+) -> None:
+    paid = executed(2, ("c-2", "Refunded."))
+    events = await world.others.say("TCK-2004-1", *story_to_the_hold(), RunCancelled(by=ALEX), paid)
+    for seen, told in ((events[-2], ["tools.turn-executed"]), (events[-1], ["desk.run-cancelled"])):
+        place = {"Last-Event-ID": str(seen.sequence)}
+        async with world.client() as alex, stream(alex, "/v1/runs/TCK-2004-1/events", **place) as frames:
+            assert kinds([frame async for frame in frames]) == told
+
+
+async def test_what_people_write_after_taking_over_is_told_to_who_follows_the_run(world: World) -> None:
+    await world.others.say("TCK-2004-1", started())
+    async with (
+        world.client() as alex,
+        stream(alex, "/v1/runs/TCK-2004-1/events") as frames,
+        alex.stream("GET", "/console/stream/runs/TCK-2004-1") as page,
+    ):
+        await alex.post("/v1/runs/TCK-2004-1/take-over")
+        assert kinds(await some(frames, 2))[-1] == "desk.run-taken-over"
+        await alex.post("/v1/runs/TCK-2004-1/messages", json={"text": "Hello Tom, this is Alex."})
+        assert kinds(await some(frames, 1)) == ["desk.person-said"]
+        async with asyncio.timeout(20):
+            assert await anext(line async for line in page.aiter_lines() if "Hello Tom, this is Alex." in line)
+
+
 @pytest.mark.parametrize("place", ["abc", "-1", "1.5", "99999999999999999999"])
 async def test_a_place_that_is_none_is_refused(world: World, place: str) -> None:
     await world.others.say("TCK-2004-1", started())

@@ -20,6 +20,7 @@ from gateway.console.pages import Reader, at_stake, decidable, oldest
 from gateway.console.trajectory import Row, Trajectory
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
+from gateway.routes.events import is_over
 from gateway.views import TICKET_STATUS, RunView, fold
 
 router = APIRouter(prefix="/console/stream", include_in_schema=False)
@@ -63,7 +64,7 @@ async def _run(ports: Gateway, asker: Principal, history: History, after: int) -
                     continue
                 for frame in await run.frames(heard):
                     yield frame
-                if run.over:
+                if run.ended and is_over(await ports.runs.history(asker.tenant, history.key.run), run.told):
                     yield sse.frame("over", event="bye")
                     return
 
@@ -80,13 +81,15 @@ class RunPage:
         self._trajectory = Trajectory()
         self._events: list[Event] = []
         self._writing = False
-        self.over = False
+        self.told = 0
+        self.ended = False
 
     async def frames(self, heard: list[Any]) -> list[bytes]:
         events = [item for item in heard if isinstance(item, Event)]
         rows: dict[str, Row] = {}
         for event in events:
             self._events.append(event)
+            self.told, self.ended = event.sequence, self.ended or event.terminal
             changed = self._trajectory.see(event)
             if event.sequence > self._after:
                 rows |= {row.id: row for row in changed}
@@ -94,7 +97,6 @@ class RunPage:
         if rows:
             changes = await self._changes(list(rows.values()), events)
             frames.append(sse.frame(sse.data({"changes": changes}), id=events[-1].sequence, event="change"))
-        self.over = self.over or any(event.terminal for event in events)
         return frames + self._live([item for item in heard if not isinstance(item, Event)])
 
     async def _changes(self, rows: list[Row], events: list[Event]) -> list[dict[str, Any]]:
@@ -128,7 +130,7 @@ class RunPage:
     def _live(self, deltas: list[dict[str, Any]]) -> list[bytes]:
         """Text of the model as it comes: it has no id, and the fact that follows replaces it."""
         text = "".join(str(delta.get("text", "")) for delta in deltas)
-        if not text or self.over:
+        if not text or self.ended:
             return []
         frames, run = [], self._key.run
         if not self._writing:

@@ -5,6 +5,8 @@ from contextlib import aclosing
 from typing import Annotated
 
 from contracts.events import Event
+from contracts.facts import RunTakenOver
+from contracts.history import History
 from contracts.identity import Principal
 from contracts.subjects import RunKey
 from fastapi import APIRouter, Depends, Request
@@ -30,7 +32,11 @@ def not_here() -> Problem:
 
 @router.get("/runs/{run}/events", response_model=shapes.Events, responses=STREAM)  # type: ignore[arg-type]
 async def run_events(ports: Ports, asker: Reader, request: Request, run: str) -> Response:
-    """JSON, or a stream for `Accept: text/event-stream`. The stream ends behind the run's last fact."""
+    """JSON, or a stream for `Accept: text/event-stream`, which ends once the run has ended and all of it is told.
+
+    What comes later still, as a payment that was under way, is told to who connects again; who has it all is told the
+    end again. A run that a person has taken over goes on being told, for people write in it.
+    """
     after = sse.after(request)
     history = await ports.runs.history(asker.tenant, run)
     if (last := sse.last_event_id(request)) and last not in {event.sequence for event in history.events}:
@@ -66,10 +72,11 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
     with ports.streams.one_more(asker):
         history = await ports.runs.history(key.tenant, key.run)
         end = history.end
-        if end is not None and after >= (history.head or end).sequence:
+        if end is not None and is_over(history, after):
             # Whoever comes back behind the end is told the end again, not left waiting.
             yield as_frame(end)
             return
+        ended = end is not None
         yield sse.RETRY
         source = ports.feed.of_run(key, after)
         async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
@@ -77,11 +84,18 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
                 if heard is None:
                     yield sse.HEARTBEAT
                     continue
-                events = [item for item in heard if isinstance(item, Event)]
-                for event in events:
-                    yield as_frame(event)
-                if any(event.terminal for event in events):
+                for event in heard:
+                    if isinstance(event, Event):
+                        yield as_frame(event)
+                        after, ended = event.sequence, ended or event.terminal
+                if ended and is_over(await ports.runs.history(key.tenant, key.run), after):
                     return
+
+
+def is_over(history: History, told: int) -> bool:
+    """Whether a run has nothing more to tell to who knows it up to `told`: it has ended, and nobody writes in it."""
+    end = history.end
+    return end is not None and not isinstance(end.fact, RunTakenOver) and told >= history.events[-1].sequence
 
 
 async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncIterator[bytes]:
