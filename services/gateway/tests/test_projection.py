@@ -4,15 +4,17 @@ import asyncio
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from gateway.desk import Desk, open_pool
+from gateway.desk import Desk, NewTicket, TicketView, next_reference, open_pool
+from gateway.overviews import Overviews
 from gateway.rebuild import rebuild
 from gateway.seeds import seed, tickets
 
 from .conftest import World, free_port, gateway
-from .facts import ended, started, story_from_the_hold, story_to_the_hold
+from .facts import TOM, ended, started, story_from_the_hold, story_to_the_hold
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -88,6 +90,49 @@ async def test_seeding_twice_changes_nothing(world: World) -> None:
     first = await world.desk.tickets("acme")
     assert await seed(world.desk, tickets(world.settings.tenants_dir)) == 2
     assert await world.desk.tickets("acme") == first
+
+
+async def test_the_next_ticket_is_one_behind_the_highest_and_found_without_looking_at_all(world: World) -> None:
+    async def opened() -> str:
+        new = NewTicket(customer=TOM, subject="A lamp", body="It broke.", opened_at=datetime.now(UTC))
+        ticket = await world.desk.open_ticket("acme", new)
+        assert isinstance(ticket, TicketView)
+        return ticket.ticket
+
+    await world.ticket("CHT-7000")
+    assert await opened() == "TCK-1001"
+    await world.ticket("TCK-2004")
+    await world.ticket("TCK-9000", tenant="globex")
+    assert [await opened(), await opened()] == ["TCK-2005", "TCK-2006"]
+
+    async with world.counting() as (desk, asked):
+        await desk.counts("acme")
+        async with desk.of("acme") as connection:
+            await next_reference(connection)
+            await connection.execute("set local enable_seqscan = off")
+            plans = [await (await connection.execute(f"explain {query}")).fetchall() for query in list(asked)]
+    used = [str(plan) for plan in plans]
+    assert "tickets_by_status" in used[0]
+    assert "tickets_by_number" in used[1]
+    assert "Sort" not in used[1]
+
+
+async def test_who_watches_one_tenant_is_served_by_one_reading_of_it(world: World) -> None:
+    await world.ticket("TCK-1")
+    [event] = await world.others.say("TCK-2-1", started("TCK-2"))
+    await world.seen("TCK-2-1")
+    async with world.counting() as (desk, asked):
+        overviews = Overviews(desk)
+        seen = await asyncio.gather(*(overviews.behind("acme", event.sequence) for _ in range(10)))
+        assert {id(one) for one in seen} == {id(seen[0])}
+        assert seen[0].counts == {"open": 1, "in_progress": 1}
+        assert len([query for query in asked if "desk.tickets" in query]) == 1
+
+        await world.ticket("TCK-3")
+        assert (await overviews.fresh("acme")).counts["open"] == 2
+        [event] = await world.others.say("TCK-3-1", started("TCK-3"))
+        await world.seen("TCK-3-1")
+        assert (await overviews.behind("acme", event.sequence)).counts == {"open": 1, "in_progress": 2}
 
 
 async def test_no_tenant_sees_anothers_rows_whatever_the_query_says(world: World) -> None:

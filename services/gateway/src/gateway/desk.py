@@ -53,6 +53,15 @@ class KeyTaken:
     """The idempotency key was used before, for another request."""
 
 
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How many tickets stand in each status, and which runs wait for a person, with all facts up to `position`."""
+
+    position: int
+    counts: dict[str, int]
+    held: list[RunView]
+
+
 class Desk:
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
         self._pool = pool
@@ -104,7 +113,7 @@ class Desk:
                         return KeyTaken()
                     cursor = await connection.execute(_TICKET + " where t.reference = %s", [known["reference"]])
                     return _ticket(await _one(cursor))
-            reference = new.reference or await _next_reference(connection)
+            reference = new.reference or await next_reference(connection)
             await connection.execute(
                 "insert into desk.tickets (tenant, reference, channel, customer_email, customer_name, customer_id,"
                 " subject, body, opened_at, request_key, request_digest)"
@@ -198,6 +207,11 @@ class Desk:
         async with self.of(tenant) as connection:
             cursor = await connection.execute("select status, count(*) as n from desk.tickets group by status")
             return {row["status"]: row["n"] for row in await cursor.fetchall()}
+
+    async def overview(self, tenant: str) -> Overview:
+        # The position first: what comes meanwhile may be in the rest already, but nothing before it is missing.
+        position = await self.position()
+        return Overview(position, await self.counts(tenant), await self.held(tenant))
 
     async def _views(self, tenant: str, condition: LiteralString, values: list[Any]) -> list[RunView]:
         async with self.of(tenant) as connection:
@@ -299,11 +313,14 @@ def number(run: str) -> int:
     return int(last) if last.isdigit() else 0
 
 
-async def _next_reference(connection: Connection) -> str:
+async def next_reference(connection: Connection) -> str:
+    """One more than the highest number so far, found at the top of an index. Whoever asks holds the tenant's lock."""
     cursor = await connection.execute(
-        r"select coalesce(max(substring(reference from '^TCK-(\d{1,9})$')::integer), 1000) + 1 as n from desk.tickets"
+        r"select substring(reference from '^TCK-(\d{1,9})$')::integer as n from desk.tickets"
+        r" order by substring(reference from '^TCK-(\d{1,9})$')::integer desc nulls last limit 1"
     )
-    return f"TCK-{(await _one(cursor))['n']}"
+    row = await cursor.fetchone()
+    return f"TCK-{1 + ((row and row['n']) or 1000)}"
 
 
 async def _one(cursor: Any) -> dict[str, Any]:

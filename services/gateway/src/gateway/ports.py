@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from gateway.access import Streams
 from gateway.desk import Desk
 from gateway.feed import Feed
+from gateway.overviews import Overviews
 from gateway.profiles import Tenants
 from gateway.projection import Projection
 from gateway.runs import Runs
@@ -27,9 +28,11 @@ class Gateway:
     runs: Runs
     connected: Callable[[], bool]
     streams: Streams = field(init=False)
+    overviews: Overviews = field(init=False)
 
     def __post_init__(self) -> None:
         self.streams = Streams(self.settings.max_streams_per_person)
+        self.overviews = Overviews(self.desk)
 
     async def lists_are_current(self) -> None:
         """Returns once the lists show all that this process has seen or said, or after a moment."""

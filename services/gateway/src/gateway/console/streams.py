@@ -18,6 +18,7 @@ from gateway import shapes, sse
 from gateway.console import cards, queue, render, words
 from gateway.console.pages import Reader, at_stake, decidable, oldest
 from gateway.console.trajectory import Row, Trajectory
+from gateway.desk import Overview
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
 from gateway.routes.events import is_over
@@ -146,7 +147,7 @@ class RunPage:
 async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
     with ports.streams.one_more(asker):
         yield sse.RETRY
-        yield await _state(ports, asker)
+        yield _state(await ports.overviews.fresh(asker.tenant), asker)
         await ports.lists_are_current()
         missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
         if len(missed) > MOST_MISSED:
@@ -164,7 +165,7 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
                 for run, events in _by_run(batch):
                     yield await _inbox_frame(ports, asker, run, events[-1].sequence, whole=any(map(_of_hold, events)))
                 await ports.lists_are_current()
-                yield await _state(ports, asker)
+                yield _state(await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
                 await asyncio.sleep(PAUSE)
 
 
@@ -203,9 +204,9 @@ async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int
     return sse.frame(sse.data({"changes": changes}), id=sequence, event="change")
 
 
-async def _state(ports: Gateway, asker: Principal) -> bytes:
+def _state(overview: Overview, asker: Principal) -> bytes:
     """The counts around every page. They have no id: they are sent whole, whenever a stream begins or facts came."""
-    counts, held = await ports.desk.counts(asker.tenant), await ports.desk.held(asker.tenant)
+    counts, held = overview.counts, overview.held
     total = render.part("card.html", "held_total", at_stake(held), oldest(held), datetime.now(UTC))
     state = {
         "open": sum(count for status, count in counts.items() if status != "resolved"),
