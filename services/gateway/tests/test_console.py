@@ -42,6 +42,15 @@ async def test_who_is_not_signed_in_is_led_there_and_back(world: World) -> None:
         assert (await nobody.get("/approvals?x=1")).status_code == 200
 
 
+async def test_a_plain_client_that_follows_the_console_reaches_the_sign_in(world: World) -> None:
+    async with httpx.AsyncClient(base_url=world.url, follow_redirects=True, trust_env=False) as client:
+        answer = await client.get("/")
+        assert (answer.status_code, answer.url.path) == (200, "/sign-in")
+        # a page's own fetch is told, not led away
+        fetched = await client.get("/tickets", headers={"Sec-Fetch-Mode": "cors"}, follow_redirects=False)
+        assert fetched.status_code == 401
+
+
 async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(world: World) -> None:
     async with browser(world, None) as client:
         answer = await client.post("/sign-in", data={"as": "sam", "tenant": "acme"})

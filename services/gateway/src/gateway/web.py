@@ -12,7 +12,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.staticfiles import StaticFiles
-from psycopg_pool import PoolTimeout
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
@@ -76,14 +75,17 @@ def _refusals(app: FastAPI) -> None:
     on(RequestValidationError, lambda error: Problem(422, "Not understood", _what_is_wrong(error)))
     on(HTTPException, lambda error: _plain(error) if isinstance(error, HTTPException) else _ours(error))
     on(psycopg.DataError, _not_storable)
-    for kind in (Outage, PoolTimeout, psycopg.OperationalError):
+    for kind in (Outage, psycopg.OperationalError):
         on(kind, lambda error: _away(error))
     on(Exception, _ours)
 
 
 def _answer(request: Request, problem: Problem) -> Response:
     """A page for a person who looks at the console, a document for everyone else."""
-    wants_page = "text/html" in request.headers.get("accept", "")
+    accepts = request.headers.get("accept", "*/*")
+    # A plain client that takes anything is shown what a browser would be; a page's own fetches want the bare refusal.
+    plain = request.method == "GET" and "*/*" in accepts and "sec-fetch-mode" not in request.headers
+    wants_page = "text/html" in accepts or plain
     if wants_page and not request.url.path.startswith(("/v1", "/console")):
         return pages.problem_page(request, problem)
     return problems.answer(request, problem)
