@@ -1,6 +1,5 @@
 """Who is asking: a bearer token, or the console's cookie; and what that person may do here."""
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -8,12 +7,13 @@ from contextlib import contextmanager
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from contracts.identity import InvalidToken, Principal, Verifier
+from contracts.identity import InvalidToken, Principal
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from gateway.metrics import STREAMS
 from gateway.problems import Problem
+from gateway.tokens import Tokens
 
 COOKIE = "turngate_session"
 BEARER = HTTPBearer(auto_error=False, description="A token of an issuer that this system believes.")
@@ -51,10 +51,9 @@ def from_this_site(request: Request) -> bool:
 
 async def asker(request: Request) -> Principal:
     """The person or system that the token names. Raises a 401 with the reason."""
-    verifier: Verifier = request.app.state.gateway.verifier
+    tokens: Tokens = request.app.state.gateway.tokens
     try:
-        # An issuer's keys may have to be fetched first, so not on the loop.
-        return await asyncio.to_thread(verifier.verify, token_of(request))
+        return await tokens.verify(token_of(request))
     except InvalidToken as error:
         raise Problem(
             401, "Token not accepted", str(error), {"WWW-Authenticate": 'Bearer error="invalid_token"'}

@@ -21,6 +21,7 @@ from gateway.profiles import Tenants
 from gateway.projection import Projection
 from gateway.runs import Runs
 from gateway.settings import Settings
+from gateway.tokens import Tokens
 from gateway.web import application
 
 logger = structlog.get_logger()
@@ -36,9 +37,11 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     feed = Feed(log, last=await desk.position())
     projection = Projection(dsn, desk, feed)
     runs = Runs(log, bus, desk, settings.model)
+    tokens = Tokens(Verifier(settings.issuers, settings.audience))
+    stack.callback(tokens.close)
     gateway = Gateway(
         settings=settings,
-        verifier=Verifier(settings.issuers, settings.audience),
+        tokens=tokens,
         tenants=Tenants(settings.tenants_dir),
         desk=desk,
         feed=feed,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from contracts.identity import Verifier
 from fastapi import Depends, Request
 
 from gateway.access import Streams
@@ -15,12 +14,13 @@ from gateway.profiles import Tenants
 from gateway.projection import Projection
 from gateway.runs import Runs
 from gateway.settings import Settings
+from gateway.tokens import Tokens
 
 
 @dataclass
 class Gateway:
     settings: Settings
-    verifier: Verifier
+    tokens: Tokens
     tenants: Tenants
     desk: Desk
     feed: Feed
