@@ -9,6 +9,7 @@ from typing import Any
 import nats
 from agent_runner import app
 from agent_runner.domain import READS
+from agent_runner.ledger import Away
 from agent_runner.settings import Settings
 from contracts.bus import Bus
 from contracts.errors import Conflict
@@ -166,7 +167,7 @@ def settings(access: NatsAccess, database: Database, model_url: str | None, **ch
 async def running(given: Settings) -> AsyncIterator[None]:
     """An agent-runner in this process, until the block ends."""
     async with AsyncExitStack() as stack:
-        bus = await Bus.connect(given, "agent-runner")
+        bus = await Bus.connect(given, "agent-runner", (Away,))
         log = JetStreamLog(bus.nc, READS)
         bus.on_error.append(log.on_error)
         await app.start(bus, log, given, stack)

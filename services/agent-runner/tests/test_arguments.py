@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_runner.arguments import LONGEST, UNREADABLE, read
+from agent_runner.arguments import LONGEST, read
 from contracts.canonical import canonical
+from contracts.facts import UNREADABLE
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 from agent_runner.answer import Answer
-from agent_runner.ledger import Ledger, Pool
+from agent_runner.ledger import Away, Ledger, Pool
 from agent_runner.request import Request
-from contracts.errors import Outage
 from contracts.events import Event
 from contracts.subjects import RunKey
 from psycopg_pool import AsyncConnectionPool
@@ -117,7 +116,7 @@ async def test_the_runners_role_may_not_erase_a_line(postgres: Database) -> None
 async def test_a_database_that_is_away_is_an_outage(cause: Event, asked: Request) -> None:
     dsn = "postgresql://nobody@127.0.0.1:1/none"
     async with AsyncConnectionPool(dsn, open=False, min_size=0, max_size=1, timeout=0.2) as pool:
-        with pytest.raises(Outage):
+        with pytest.raises(Away):
             await Ledger(pool).reserve(cause, asked)
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from agent_runner.answer import Answer
-from agent_runner.arguments import UNREADABLE
 from agent_runner.model import Model, Unusable
 from agent_runner.prices import Prices
 from agent_runner.request import Request, Tools, build
 from contracts.errors import Outage
-from contracts.facts import Limits
+from contracts.facts import UNREADABLE, Limits
 from standin.director import Director
 
 from .told import DIGEST, PROMPT, Told, started, text

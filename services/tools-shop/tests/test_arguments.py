@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from contracts.canonical import canonical
+from contracts.facts import UNREADABLE
 from tools_shop import demo
-from tools_shop.arguments import UNREADABLE
 
 SHARED = Path(os.environ.get("TURNGATE_SHARED", Path(__file__).parents[4] / "shared"))
 ROWS_FILE = SHARED / "cases" / "arguments.jsonl"

@@ -18,6 +18,8 @@ Attempt = Annotated[int, Field(ge=1, le=3)]
 # A fourth quote is only ever refused: the world keeps changing.
 LastAttempt = Annotated[int, Field(ge=1, le=4)]
 MOST_CALLS = 64
+# The one argument of a call whose arguments no JSON object can hold: why, and how they began.
+UNREADABLE = "$unreadable"
 T = TypeVar("T")
 # One entry a call of the turn.
 PerCall = Annotated[list[T], Field(min_length=1, max_length=MOST_CALLS)]

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 from contracts.canonical import LARGEST
-from contracts.facts import Json
+from contracts.facts import UNREADABLE, Json
 
-UNREADABLE = "$unreadable"
 LONGEST = 32_000  # characters of one call's arguments
 DEEPEST = 32
 _SHOWN = 200

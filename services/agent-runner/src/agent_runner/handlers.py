@@ -20,7 +20,7 @@ from agent_runner import request
 from agent_runner.answer import Answer
 from agent_runner.catalogue import Catalogue, NoToolset
 from agent_runner.domain import Ask, Run, abandoned, awaits_customer, ended, next_step, out_of_money, overdue, said
-from agent_runner.ledger import Ledger
+from agent_runner.ledger import Away, Ledger
 from agent_runner.metrics import REUSED
 from agent_runner.model import Model, Unusable
 from agent_runner.prices import NoPrice, Price, Prices
@@ -157,7 +157,7 @@ class Agent:
         while True:
             try:
                 return await self._ledger.record(due, answer)
-            except Outage as error:
+            except Away as error:
                 logger.warning("outage", error=repr(error), holding="an answer of the model's")
                 await asyncio.sleep(RECORDED_EVERY)
 

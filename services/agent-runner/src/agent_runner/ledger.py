@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import psycopg
-from contracts.errors import Outage
 from contracts.events import Event
 from contracts.settings import ACK_WAIT
 from psycopg.types.json import Json as AsJson
@@ -19,6 +18,7 @@ from agent_runner.request import Request
 Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
 LOOKED_AT_EVERY = 0.25
+Away = psycopg.OperationalError
 
 
 class Ledger:
@@ -75,7 +75,7 @@ class Ledger:
         async def renew() -> None:
             while True:
                 await asyncio.sleep(self._lease / 3)
-                with suppress(Outage):
+                with suppress(Away):
                     await self._hold(cause, self._lease)
 
         task = asyncio.create_task(renew())
@@ -92,9 +92,7 @@ class Ledger:
         return cause.key.tenant, cause.key.run, cause.id
 
     async def _call(self, query: str, *parameters: Any) -> tuple[Any, ...]:
-        try:
-            async with self._pool.connection() as connection:
-                row = await (await connection.execute(query, parameters)).fetchone()
-        except psycopg.OperationalError as error:
-            raise Outage(f"The ledger's database is away: {error!r}") from error
+        """One statement. Raises Away where the database cannot be reached."""
+        async with self._pool.connection() as connection:
+            row = await (await connection.execute(query, parameters)).fetchone()
         return row or (None,)

@@ -5,7 +5,6 @@ import sys
 
 import psycopg
 from contracts import service
-from psycopg_pool import PoolTimeout
 
 from gateway import app
 from gateway.desk import Desk, open_pool
@@ -28,7 +27,7 @@ def main(arguments: list[str]) -> None:
     settings = Settings()
     match arguments:
         case []:
-            service.run("gateway", settings, app.start, outages=(psycopg.OperationalError, PoolTimeout))
+            service.run("gateway", settings, app.start, outages=(psycopg.OperationalError,))
         case ["seed"]:
             asyncio.run(_seed(settings))
         case ["rebuild-views"]:

@@ -12,7 +12,6 @@ from contracts.errors import Outage
 from contracts.identity import Principal
 from fastapi import Request
 from fastapi.responses import StreamingResponse
-from psycopg_pool import PoolTimeout
 
 from gateway.feed import with_pauses
 from gateway.problems import Problem
@@ -79,5 +78,5 @@ async def _until_outage(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     try:
         async for one in frames:
             yield one
-    except (Outage, PoolTimeout, psycopg.OperationalError) as error:
+    except (Outage, psycopg.OperationalError) as error:
         logger.warning("stream ended by an outage", error=repr(error))

@@ -4,7 +4,6 @@ import sys
 
 import psycopg
 from contracts import service
-from psycopg_pool import PoolTimeout
 
 from tools_shop import app, domain
 from tools_shop.settings import Settings
@@ -13,7 +12,7 @@ from tools_shop.settings import Settings
 def main(arguments: list[str]) -> int:
     match arguments:
         case []:
-            outages = (psycopg.OperationalError, PoolTimeout)
+            outages = (psycopg.OperationalError,)
             service.run("tools-shop", Settings(), app.start, reads=domain.READS, outages=outages)
         case ["seed"]:
             from tools_shop.seeding import seed

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from contracts.canonical import LARGEST
+from contracts.facts import UNREADABLE
+
 from tools_shop import references
 from tools_shop.outcomes import Arguments, Refusal
 from tools_shop.texts import echo, one_line, storable, without_card_numbers
 
 Reader = Callable[[Any], Any]  # a field's value (None where it is missing) to what is used, or to a Refusal
 
-UNREADABLE = "$unreadable"  # how the runner marks arguments that no JSON object can hold
-_LARGEST = 2**53 - 1
 _NEEDED = "a whole number of pence (of cents where the shop sells in dollars or euros), such as 1250 for 12.50"
 
 
@@ -75,7 +76,7 @@ def minor_amount(value: Any) -> int | Refusal:
         )
     if value < 1:
         return Refusal("amount-not-positive", "The amount must be positive: at least 1 penny (or cent).")
-    if value > _LARGEST:
+    if value > LARGEST:
         return Refusal(
             "amount-too-large",
             "The amount is not valid: the most that can be refunded is what remains of the order. get_order shows it.",

