@@ -128,9 +128,9 @@ def dead_letters(broker: Broker) -> list[dict[str, Any]]:
     async def read() -> list[dict[str, Any]]:
         async with broker.connection() as client:
             jetstream = client.jetstream()
-            state = (await jetstream.stream_info("DEAD")).state
+            kept = (await jetstream.stream_info("DEAD")).state
             found = []
-            for number in range(max(state.first_seq, 1), state.last_seq + 1):
+            for number in range(max(kept.first_seq, 1), kept.last_seq + 1):
                 try:
                     message = await jetstream.get_msg("DEAD", number)
                 except NotFoundError:
