@@ -28,12 +28,12 @@ from contracts.facts import (
 from contracts.log import JetStreamLog
 from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
+from contracts.testing import World, started, world
 from pydantic import SecretStr
 from turngate.testing import NatsAccess
 
 from .tokens import Mint
-from .told import ALEX, KEY, PACK, TWO, hold, started
-from .world import World, world
+from .told import ALEX, KEY, PACK, TWO, hold
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ def mint(tmp_path: Path) -> Mint:
 
 @pytest.fixture
 async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
-    async with world(fresh_nats) as others:
+    async with world(fresh_nats.url, *fresh_nats.user("setup")) as others:
         await others.say(KEY, started(ALEX))
         yield others
 

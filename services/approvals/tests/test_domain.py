@@ -19,8 +19,9 @@ from contracts.facts import (
 )
 from contracts.history import History
 from contracts.subjects import RunKey
+from contracts.testing import person
 
-from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, person, principal, request
+from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, principal, request
 
 
 def status(outcome: object) -> int:

@@ -2,10 +2,11 @@
 
 from contracts.events import Event
 from contracts.facts import CallDecided, Hold, HoldExpired, Needs, Person
+from contracts.testing import person
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .told import ALEX, LEE, LIA, SAM, SID, SUE, Told, hold, person
+from .told import ALEX, LEE, LIA, SAM, SID, SUE, Told, hold
 
 PEOPLE = [SAM, SUE, SID, LEE, LIA, person("alex", "lead"), person("C-1004", "lead"), person("lee", "approver")]
 RANK = {"approver": 1, "lead": 2}

@@ -8,21 +8,18 @@ from approvals.domain import Known, No, Refused
 from approvals.requests import Decide
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
-from contracts.facts import Customer, Fact, Hold, Limits, Needs, Pack, Person, RunStarted, Ticket, TurnHeld
+from contracts.facts import Fact, Hold, Needs, Pack, Person, TurnHeld
 from contracts.history import History
 from contracts.identity import ROLES, Principal
 from contracts.memory import MemoryLog
 from contracts.subjects import RunKey
+from contracts.testing import person, started
 
 KEY = RunKey("acme", "TCK-2004-1")
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 PACK = Pack(name="acme", version=1, digest=sha256("pack"))
 ONE = Needs()
 TWO = Needs(people=2, one_of_role="lead")
-
-
-def person(subject: str, role: str, issuer: str = "https://id.example") -> Person:
-    return Person(subject=subject, issuer=issuer, role=role)
 
 
 ALEX = person("alex", "operator")
@@ -98,21 +95,3 @@ def request(held: Hold, decision: str = "approve", **more: Any) -> Decide:
     """A request to decide this very hold."""
     body = {"token": "t", "run": KEY.run, "turn": 1, "call_id": held.call_id, "digest": held.digest}
     return Decide.model_validate(body | {"decision": decision} | more)
-
-
-def started(by: Person) -> RunStarted:
-    return RunStarted(
-        ticket=Ticket(
-            reference="TCK-2004",
-            customer=Customer(email="tom@example.org", id="C-1004"),
-            subject="Jacket",
-            body="I want to return it.",
-        ),
-        profile="support",
-        requested_by=by,
-        limits=Limits(max_steps=12, max_cost_micro_usd=1_000_000),
-        model="stand-in",
-        prompt_version="1",
-        policy_pack="acme",
-        toolset="shop",
-    )

@@ -13,14 +13,14 @@ from contracts.bus import Bus
 from contracts.facts import CallDecided, CallQuote, Person, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
+from contracts.testing import World, started, world
 from policy import app, domain
 from policy.settings import Settings
 from pydantic import SecretStr
 from turngate.testing import NatsAccess
 
 from .quotes import read, refund
-from .told import ALEX, KEY, LEE, SAM, SUE, started
-from .world import World, world
+from .told import ALEX, KEY, LEE, SAM, SUE
 
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "tenants"
 
@@ -40,7 +40,7 @@ async def policy(server: NatsAccess) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
-    async with world(fresh_nats) as others:
+    async with world(fresh_nats.url, *fresh_nats.user("setup")) as others:
         yield others
 
 

@@ -15,11 +15,12 @@ from contracts.facts import (
     TurnRefused,
     Verdict,
 )
+from contracts.testing import person
 from policy import domain
 from policy.pack import PolicyPack, parse
 
 from .quotes import PACK, read, refund, write
-from .told import ALEX, LEE, LIA, SAM, SUE, Told, person
+from .told import ALEX, LEE, LIA, SAM, SUE, Told
 
 
 def verdicts(fact: object) -> dict[str, str]:

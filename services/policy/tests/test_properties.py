@@ -15,13 +15,14 @@ from contracts.facts import (
     TurnQuoted,
     TurnRefused,
 )
+from contracts.testing import person
 from hypothesis import given
 from hypothesis import strategies as st
 from policy import domain
 from policy.pack import PolicyPack, Tier
 
 from .quotes import read, refund, write
-from .told import ALEX, LEE, LIA, SAM, SUE, Told, person
+from .told import ALEX, LEE, LIA, SAM, SUE, Told
 
 PEOPLE = [ALEX, SAM, SUE, LEE, LIA, person("alex", "lead"), person("C-1004", "lead"), person("lee", "approver")]
 ROLES = {"approver": 1, "lead": 2}

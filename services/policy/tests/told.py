@@ -7,26 +7,19 @@ from contracts.events import Draft, Event
 from contracts.facts import (
     CallDecided,
     CallQuote,
-    Customer,
     Fact,
     HoldExpired,
-    Limits,
     Person,
-    RunStarted,
-    Ticket,
     TurnQuoted,
 )
 from contracts.history import History
 from contracts.memory import MemoryLog
 from contracts.subjects import RunKey
+from contracts.testing import person, started
 from policy import domain
 from policy.pack import PolicyPack
 
 KEY = RunKey("acme", "TCK-2004-1")
-
-
-def person(subject: str, role: str, issuer: str = "https://id.example") -> Person:
-    return Person(subject=subject, issuer=issuer, role=role)
 
 
 ALEX = person("alex", "operator")
@@ -75,21 +68,3 @@ class Told:
 
     def expire(self, *call_ids: str, turn: int = 1) -> Fact | None:
         return self.hear(self.say(HoldExpired(turn=turn, call_ids=list(call_ids)), after=timedelta(hours=24)))
-
-
-def started(by: Person) -> RunStarted:
-    return RunStarted(
-        ticket=Ticket(
-            reference="TCK-2004",
-            customer=Customer(email="tom@example.org", id="C-1004"),
-            subject="Jacket",
-            body="I want to return it.",
-        ),
-        profile="support",
-        requested_by=by,
-        limits=Limits(max_steps=12, max_cost_micro_usd=1_000_000),
-        model="stand-in",
-        prompt_version="1",
-        policy_pack="acme",
-        toolset="shop",
-    )

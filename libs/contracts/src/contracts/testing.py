@@ -1,22 +1,46 @@
-"""The rest of the system, as a service on a real broker meets it: everyone else's facts, said by the set-up user."""
+"""For the tests of services: people, a run's first fact, and on a real broker everyone else, said by one user."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import nats
+
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
-from contracts.facts import Fact
+from contracts.facts import Customer, Fact, Limits, Person, RunStarted, Ticket
 from contracts.history import History
 from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
-from turngate.testing import NatsAccess
 
 PATIENCE = 20
 
 
+def person(subject: str, role: str, issuer: str = "https://id.example") -> Person:
+    return Person(subject=subject, issuer=issuer, role=role)
+
+
+def started(by: Person) -> RunStarted:
+    return RunStarted(
+        ticket=Ticket(
+            reference="TCK-2004",
+            customer=Customer(email="tom@example.org", id="C-1004"),
+            subject="Jacket",
+            body="I want to return it.",
+        ),
+        profile="support",
+        requested_by=by,
+        limits=Limits(max_steps=12, max_cost_micro_usd=1_000_000),
+        model="stand-in",
+        prompt_version="1",
+        policy_pack="acme",
+        toolset="shop",
+    )
+
+
 class World:
+    """Everyone but the service that is tested."""
+
     def __init__(self, log: JetStreamLog) -> None:
         self.log = log
 
@@ -44,9 +68,8 @@ class World:
 
 
 @asynccontextmanager
-async def world(server: NatsAccess) -> AsyncIterator[World]:
-    user, password = server.user("setup")
-    client = await nats.connect(server.url, user=user, password=password)
+async def world(url: str, user: str, password: str) -> AsyncIterator[World]:
+    client = await nats.connect(url, user=user, password=password)
     try:
         yield World(JetStreamLog(client))
     finally:
