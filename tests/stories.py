@@ -33,7 +33,7 @@ def until(condition: Callable[[], bool], within: float = PATIENCE) -> None:
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def new_case(system: RunningSystem, *paid: int, channel: str = "ticket") -> Case:
@@ -57,10 +57,11 @@ class Client:
     system: RunningSystem
     who: str
     tenant: str = "acme"
-    token: str = field(init=False, repr=False)
+    http: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "token", self.system.token(self.who, self.tenant))
+        headers = {"Authorization": f"Bearer {self.system.token(self.who, self.tenant)}"}
+        object.__setattr__(self, "http", httpx.Client(base_url=self.system.url, headers=headers, timeout=3))
 
     def get(self, path: str) -> Any:
         return self._insist("GET", path)
@@ -69,12 +70,11 @@ class Client:
         return self._insist("POST", path, json=body)
 
     def _insist(self, method: str, path: str, **given: Any) -> Any:
-        headers = {"Authorization": f"Bearer {self.token}", "Idempotency-Key": uuid.uuid4().hex}
-        url = f"{self.system.url}{path}"
+        key = {"Idempotency-Key": uuid.uuid4().hex}
         gives_up = time.monotonic() + PATIENCE
         while True:
             try:
-                answer = httpx.request(method, url, headers=headers, timeout=3, **given)
+                answer = self.http.request(method, path, headers=key, **given)
             except httpx.TransportError as error:
                 said = repr(error)
             else:
