@@ -328,6 +328,7 @@ async def test_no_key_is_taken_twice_and_the_sheet_names_them(world: World, brow
     keys = await page.locator("#sheet-keys dd").all_inner_texts()
     assert len(keys) == len(set(keys)) >= 10
     await page.keyboard.press("Escape")
+    await expect(page.locator("#sheet")).to_be_hidden()
     await page.keyboard.press("g")
     await page.keyboard.press("a")
     await page.wait_for_url("**/approvals")
