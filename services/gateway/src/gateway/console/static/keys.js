@@ -10,8 +10,9 @@ export function key(name, words, act) {
 
 const off = () => localStorage.getItem("keys") === "off";
 
+// A box to tick takes no text: it keeps the focus for a moment when the sheet closes, and must not swallow the next key.
 function typing(target) {
-  return target.closest?.("input, textarea, select, [contenteditable]");
+  return target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
 }
 
 document.addEventListener("keydown", (event) => {
