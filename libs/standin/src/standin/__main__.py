@@ -2,11 +2,11 @@
 
 import argparse
 import os
-import socket
 
 import uvicorn
 
 from standin.app import app
+from standin.serving import listener
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         help="the pause before each piece of text, so that a person can watch it being written",
     )
     given = parser.parse_args()
-    listening = socket.create_server((given.host, given.port), backlog=512)
+    listening = listener(given.host, given.port)
     print(f"The stand-in for the Messages API listens on http://{given.host}:{listening.getsockname()[1]}", flush=True)
     config = uvicorn.Config(app(pace_ms=given.pace_ms), access_log=False, log_level="warning")
     uvicorn.Server(config).run([listening])

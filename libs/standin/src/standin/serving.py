@@ -10,12 +10,21 @@ import uvicorn
 from standin.app import app
 
 
+def listener(host: str, port: int) -> socket.socket:
+    """A listening socket whose connections send each piece at once.
+
+    The event loop sets that option only on sockets that it made itself; without it every streamed answer waits 40 ms
+    for an acknowledgement that the other side delays.
+    """
+    listening = socket.create_server((host, port), backlog=512)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
 @contextmanager
 def serving(*, pace_ms: float = 0) -> Iterator[str]:
     """Serves from a thread of its own, and gives the base URL."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    listening.listen(128)
+    listening = listener("127.0.0.1", 0)
     server = uvicorn.Server(
         uvicorn.Config(app(pace_ms=pace_ms), access_log=False, log_level="critical", timeout_graceful_shutdown=1)
     )

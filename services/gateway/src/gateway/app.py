@@ -87,6 +87,8 @@ async def listening(application: Any, host: str, port: int) -> AsyncIterator[Non
     """Answers HTTP on the port until it is left; streams that are open then are cut after a second."""
     try:
         listener = socket.create_server((host, port), backlog=2048)
+        # The event loop sets this only on sockets of its own making; without it a stream's frames wait for one another.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         raise SystemExit(
             f"Port {port} of {host} cannot be opened ({error.strerror}). Is something else using it?"
