@@ -235,10 +235,10 @@ async def test_without_a_key_a_run_fails_and_says_what_to_set(
 async def test_a_refused_key_fails_the_run_and_appears_in_no_fact(
     home: House, fresh_nats: NatsAccess, fresh_database: Database, standin_url: str
 ) -> None:
-    async with running(settings(fresh_nats, fresh_database, standin_url, model_api_key="invalid-4711")):
+    async with running(settings(fresh_nats, fresh_database, standin_url, model_api_key="invalid-quokka")):
         events = await home.ended(await home.starts("TCK-44-1"))
     assert "Set ANTHROPIC_API_KEY" in end_of(events).reason
-    assert not any(b"4711" in event.payload for event in events)
+    assert not any(b"quokka" in event.payload for event in events)
 
 
 @pytest.mark.parametrize(
@@ -259,12 +259,12 @@ async def test_a_run_that_is_set_up_wrong_fails_and_says_how(
 
 
 async def test_an_exception_fails_the_run_and_its_text_stays_in_the_log_file(home: House, told: Settings) -> None:
-    home.catalogue = {"tools": "secret-4711", "version": "1", "digest": "x"}
+    home.catalogue = {"tools": "secret-quokka", "version": "1", "digest": "x"}
     async with running(told):
         events = await home.ended(await home.starts("TCK-46-1"))
     assert end_of(events).status == "failed"
     assert f"Reference: {events[0].id[:8]}" in end_of(events).reason
-    assert not any(b"4711" in event.payload or b"indices" in event.payload for event in events)
+    assert not any(b"quokka" in event.payload or b"indices" in event.payload for event in events)
 
 
 async def test_a_dead_letter_ends_its_run_without_its_error(home: House, told: Settings, director: Director) -> None:
@@ -277,7 +277,7 @@ async def test_a_dead_letter_ends_its_run_without_its_error(home: House, told: S
             "service": "tools-shop",
             "subject": key.subject(proposed.kind),
             "sequence": proposed.sequence,
-            "error": "KeyError: secret-4711",
+            "error": "KeyError: secret-quokka",
             "event": proposed.payload.decode(),
         }
         await home.nc.request("dead.tools-shop", json.dumps(letter).encode())
@@ -285,7 +285,7 @@ async def test_a_dead_letter_ends_its_run_without_its_error(home: House, told: S
     end = end_of(events)
     assert (end.status, end.steps) == ("failed", 1)
     assert f"tools-shop-{proposed.sequence}" in end.reason
-    assert not any(b"4711" in event.payload for event in events)
+    assert not any(b"quokka" in event.payload for event in events)
 
 
 async def test_a_dead_letter_of_a_timer_or_an_ended_run_changes_nothing(
