@@ -12,7 +12,7 @@ from contracts.metrics import APPENDED
 
 @contextmanager
 def served(ready: Callable[[], bool] = lambda: True) -> Iterator[str]:
-    server = health.serve(0, ready)
+    server = health.serve("policy", 0, ready)
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
@@ -39,7 +39,7 @@ def test_it_is_ready_as_soon_as_it_is() -> None:
     answers = [False, True]
     with served(lambda: answers.pop(0)) as url:
         assert get(f"{url}/readyz")[0] == 503
-        assert get(f"{url}/readyz?from=a-probe") == (200, "ready\n")
+        assert get(f"{url}/readyz?from=a-probe") == (200, "policy is ready\n")
 
 
 def test_what_it_counted_is_read_by_prometheus() -> None:

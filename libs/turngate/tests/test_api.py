@@ -109,6 +109,17 @@ def test_the_end_told_again_to_who_comes_back_behind_it_is_not_shown_twice() -> 
         assert list(Api(url, "t").events("/v1/runs/TCK-1-1/events", after=a_run_once()[-1].sequence)) == []
 
 
+def test_who_has_only_so_much_patience_is_told_of_a_stream_that_only_lives() -> None:
+    def answer(connection: socket.socket, request: str) -> None:
+        begin(connection)
+        connection.sendall(frames()[0])
+        while True:
+            connection.sendall(b": still here\n\n")
+
+    with server(answer) as url, pytest.raises(Trouble, match="silent for 0 s, behind event 10"):
+        list(Api(url, "t").events("/v1/runs/TCK-1-1/events", patience=0.2))
+
+
 def test_a_refusal_is_said_in_the_gateways_words() -> None:
     def answer(connection: socket.socket, request: str) -> None:
         body = json.dumps({"title": "May not", "status": 403, "detail": "You asked for it."}).encode()

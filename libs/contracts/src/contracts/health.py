@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 
-def serve(port: int, ready: Callable[[], bool], host: str = "127.0.0.1") -> ThreadingHTTPServer:
-    """Starts answering on a thread of its own; `shutdown()` ends it."""
+def serve(name: str, port: int, ready: Callable[[], bool], host: str = "127.0.0.1") -> ThreadingHTTPServer:
+    """Starts answering on a thread of its own; `shutdown()` ends it. Who is ready says its name: whoever asks may have
+    come to another's port."""
 
     class Health(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -18,7 +19,7 @@ def serve(port: int, ready: Callable[[], bool], host: str = "127.0.0.1") -> Thre
             elif path == "/healthz":
                 self._answer(200, b"ok\n")
             elif path == "/readyz":
-                self._answer(*((200, b"ready\n") if ready() else (503, b"not ready\n")))
+                self._answer(*((200, f"{name} is ready\n".encode()) if ready() else (503, b"not ready\n")))
             else:
                 self._answer(404, b"here are /healthz, /readyz and /metrics\n")
 

@@ -47,7 +47,7 @@ async def _run(
         bus.on_error.append(log.on_error)
         started = False
         if settings.health_port is not None:
-            server = health.serve(settings.health_port, lambda: started and bus.connected, settings.health_host)
+            server = health.serve(name, settings.health_port, lambda: started and bus.connected, settings.health_host)
             stack.callback(server.shutdown)
         await start(bus, log, settings, stack)
         await bus.nc.flush()  # the broker knows by now what this service hears and answers

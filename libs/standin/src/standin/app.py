@@ -58,7 +58,7 @@ def app(*, pace_ms: float = 0) -> Starlette:
         return JSONResponse({"requests": counts, "bodies": bodies})
 
     async def healthy(http: HttpRequest) -> Response:
-        return JSONResponse({"status": "ok"})
+        return JSONResponse({"status": "ok", "service": "standin"})
 
     async def refused(http: HttpRequest, error: Exception) -> Response:
         if isinstance(error, HTTPException):

@@ -50,19 +50,28 @@ class Api:
             if not cursor:
                 return
 
-    def events(self, path: str, after: int = 0) -> Iterator[Event]:
+    def events(self, path: str, after: int = 0, patience: float = float("inf")) -> Iterator[Event]:
         """The stream's events behind `after`, each once, across lost connections, until the reader has enough or the
-        stream has ended with a terminal event."""
+        stream has ended with a terminal event. Raises Trouble where none comes for `patience` seconds."""
         patience_ends = time.monotonic() + GIVE_UP_AFTER
+        heard = time.monotonic()
         ended = False
         while not ended:
             parser = Parser()
             try:
                 for frame in self._frames(path, after, parser):
                     patience_ends = time.monotonic() + GIVE_UP_AFTER
+                    if frame is None:
+                        if time.monotonic() - heard > patience:
+                            raise Trouble(
+                                f"{path} has been silent for {patience:.0f} s, behind event {after}. Nothing was "
+                                "stopped. `turngate status` shows what runs, and where its logs are."
+                            )
+                        continue
                     event = event_of(frame)
                     ended = ended or event.terminal
                     if event.sequence > after:
+                        heard = time.monotonic()
                         after = event.sequence
                         yield event
             except httpx.TransportError:
@@ -74,7 +83,8 @@ class Api:
             if not ended:
                 time.sleep((parser.retry_ms or 1000) / 1000)
 
-    def _frames(self, path: str, after: int, parser: Parser) -> Iterator[Frame]:
+    def _frames(self, path: str, after: int, parser: Parser) -> Iterator[Frame | None]:
+        """The frames as they come, and None after each piece of the stream, heartbeats included."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
         timeout = httpx.Timeout(30.0, read=SILENT_AT_MOST)
         with self._client.stream("GET", path, headers=headers, timeout=timeout) as answer:
@@ -85,6 +95,7 @@ class Api:
                 raise refusal(answer)
             for piece in answer.iter_bytes():
                 yield from parser.feed(piece)
+                yield None
 
     def _ask(self, method: str, path: str, **rest: Any) -> Any:
         try:

@@ -20,11 +20,14 @@ MAY_REST = frozenset(
 )
 
 
-def follow(api: Api, run: str, after: int = 0, *, past_waits: bool = False) -> Iterator[Event]:
-    """Each fact behind `after`, until the run has ended or waits; with `past_waits`, until it has ended."""
+def follow(
+    api: Api, run: str, after: int = 0, *, past_waits: bool = False, patience: float = float("inf")
+) -> Iterator[Event]:
+    """Each fact behind `after`, until the run has ended or waits; with `past_waits`, until it has ended. Raises Trouble
+    where it says nothing for `patience` seconds."""
     if after and not past_waits and rests(api, run, after):
         return
-    for event in api.events(f"{path(run)}/events", after):
+    for event in api.events(f"{path(run)}/events", after, patience):
         yield event
         if event.terminal or (not past_waits and event.kind in MAY_REST and rests(api, run, event.sequence)):
             return

@@ -140,7 +140,7 @@ def app(issuer: Issuer, people: list[Somebody]) -> Any:
         return Response(issuer.jwks.read_text(), media_type="application/json")
 
     async def healthy(_: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        return JSONResponse({"status": "ok", "service": "issuer"})
 
     return Starlette(
         routes=[

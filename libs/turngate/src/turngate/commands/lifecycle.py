@@ -172,7 +172,7 @@ def _health(found: State) -> dict[str, dict[str, Any]]:
     return {
         name: {
             **process,
-            "healthy": answers(process["health"])() if process["health"] else listens(servers[name]),
+            "healthy": answers(process["health"], name)() if process["health"] else listens(servers[name]),
         }
         for name, process in found.processes.items()
     }

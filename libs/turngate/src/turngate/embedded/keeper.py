@@ -67,7 +67,7 @@ class Keeper:
                 return
             waited = next_wait(waited, time.monotonic() - self._started, self._longest_wait)
             pause = f" in {waited:g} s" if waited else ""
-            self._say(f"{self.child.name} ended with code {code}; starting it again{pause}")
+            self._say(f"{self.child.name} ended with code {code}{self._why(code)}; starting it again{pause}")
             self.restarts += 1
             waited = await self._start_again(waited)
 
@@ -82,6 +82,11 @@ class Keeper:
             except (OSError, Trouble) as error:
                 wait = next_wait(wait, 0, self._longest_wait)
                 self._say(f"{self.child.name} cannot be started: {error}; trying again in {wait:g} s")
+
+    def _why(self, code: int) -> str:
+        """The last line of who ended by itself; who was killed had no time for one."""
+        said = self.child.last_words(1).strip() if code > 0 else ""
+        return f" ({said[:200]})" if said else ""
 
     def kill(self) -> None:
         if self.process is not None:

@@ -39,18 +39,20 @@ def free_port(avoid: frozenset[int] = frozenset()) -> int:
 
 class Ports:
     """The ports of one data directory, by name, in a file. One that is taken by now when it is first asked for is
-    replaced by another; from then on it stays while this object lives."""
+    replaced by another; from then on it stays while this object lives. No two of them are equal, and none is one that
+    `another` gave or that is `meant` for something else."""
 
-    def __init__(self, file: Path, *, running: bool = False) -> None:
+    def __init__(self, file: Path, *, running: bool = False, meant: int | None = None) -> None:
         self.file = file
         self._running = running
+        self._given = {meant} if meant else set()
         self._known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
         self._chosen: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> int:
         if name not in self._chosen:
             port = self._known.get(name)
-            if port is None or not (self._running or is_free(port)):
+            if port is None or not (self._running or (port not in self._given and is_free(port))):
                 port = self.another()
                 self._known[name] = port
                 self.file.write_text(json.dumps(self._known, indent=2) + "\n")
@@ -58,5 +60,7 @@ class Ports:
         return self._chosen[name]
 
     def another(self) -> int:
-        """A free port that is none of these."""
-        return free_port(avoid=frozenset(self._known.values()))
+        """A free port that is none of these, and given only once: nobody listens there yet."""
+        port = free_port(avoid=frozenset(self._known.values()) | self._given)
+        self._given.add(port)
+        return port

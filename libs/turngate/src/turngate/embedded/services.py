@@ -106,7 +106,8 @@ class Place:
 def place_of(data: Path, host: str, http_port: int, *, running: bool = False) -> Place:
     """The places of a data directory. Ports that are taken by now are chosen anew, except where the system is
     `running`: then it is itself that has them."""
-    ports, passwords = Ports(data / "ports.json", running=running), Passwords(data / "passwords.json")
+    ports = Ports(data / "ports.json", running=running, meant=http_port or None)
+    passwords = Passwords(data / "passwords.json")
     return Place(
         data=data,
         tenants=tenants_directory(),
@@ -164,22 +165,23 @@ def _python(
         name=name,
         argv=(sys.executable, "-m", *module),
         log=place.data / "logs" / f"{name}.log",
-        ready=answers(f"{url}{path}"),
+        ready=answers(f"{url}{path}", name),
         env=env or environment.base(place.environ),
         cwd=place.data,
         health_url=f"{url}{path}",
     )
 
 
-def answers(url: str) -> Callable[[], bool]:
-    """Whether a GET of the URL is answered with a 200, within two seconds."""
+def answers(url: str, name: str) -> Callable[[], bool]:
+    """Whether a GET of the URL is answered with a 200 by what bears the name, and within two seconds."""
     parts = urlsplit(url)
 
     def ask() -> bool:
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=2)
         try:
             connection.request("GET", parts.path)
-            return connection.getresponse().status == 200
+            answer = connection.getresponse()
+            return answer.status == 200 and name.encode() in answer.read(1000)
         except (OSError, http.client.HTTPException):
             return False
         finally:

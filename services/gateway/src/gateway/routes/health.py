@@ -23,7 +23,7 @@ async def ready(ports: Ports) -> Response:
     if not ports.connected():
         raise Problem(503, "Not ready", "The connection to NATS is down; it is being made again.")
     await ports.desk.position()
-    return PlainTextResponse("ready\n")
+    return PlainTextResponse("gateway is ready\n")
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
