@@ -3,6 +3,8 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from typing import TypeVar
 
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
@@ -10,8 +12,9 @@ from contracts.history import History
 from contracts.log import Log
 from contracts.stops import stop
 from contracts.subjects import RunKey
+from contracts.tracing import span
 
-Decide = Callable[[History], Draft | Awaitable[Draft | None] | None]
+T = TypeVar("T")
 React = Callable[[History, Event], Draft | Awaitable[Draft | None] | None]
 
 
@@ -20,11 +23,14 @@ async def respond(log: Log, event: Event, react: React) -> Event | None:
     return await say(log, event.key, lambda history: react(history, event), at=event)
 
 
-async def say(log: Log, key: RunKey, decide: Decide, at: Event | None = None) -> Event | None:
+async def say(
+    log: Log, key: RunKey, decide: Callable[[History], Draft | T | Awaitable[Draft | T]], at: Event | None = None
+) -> Event | T:
     """Says what `decide` makes of a run, read as far as `at` at least, or to its head where nothing was heard.
 
-    `decide` is asked again after each conflict, with the longer history; it answers None when the history shows that
-    there is nothing left to say. That is what makes a repeated delivery harmless.
+    `decide` is asked again after each conflict, with the longer history. What it answers instead of a draft is handed
+    back: None, say, where the history shows that nothing is left to say. That is what makes a repeated delivery
+    harmless.
     """
     stop("before-read")
     history = await log.read(key, at=at)
@@ -32,11 +38,13 @@ async def say(log: Log, key: RunKey, decide: Decide, at: Event | None = None) ->
     while True:
         decision = decide(history)
         draft = await decision if isinstance(decision, Awaitable) else decision
-        if draft is None:
-            return None
+        if not isinstance(draft, Draft):
+            return draft
         try:
             stop("before-append")
-            said = await log.append(history, draft)
+            # What was heard has its span around us; a person's word or a timer goes behind what the run said last.
+            with span(f"{draft.fact.kind} is said", history.head) if at is None else nullcontext():
+                said = await log.append(history, draft)
             stop("after-append")
             return said
         except Conflict:

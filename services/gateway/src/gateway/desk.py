@@ -339,7 +339,13 @@ def _ticket(row: dict[str, Any]) -> TicketView:
 def open_pool(
     dsn: str, size: int = 10, configure: Callable[[Connection], Awaitable[None]] | None = None
 ) -> AsyncConnectionPool[Connection]:
-    """Connections of the gateway's role. Not open yet."""
+    """Connections of the gateway's role. Not open yet. One that the database has dropped is never handed out."""
     return AsyncConnectionPool(
-        dsn, min_size=1, max_size=size, open=False, kwargs={"row_factory": dict_row}, configure=configure
+        dsn,
+        min_size=1,
+        max_size=size,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        kwargs={"row_factory": dict_row},
+        configure=configure,
     )

@@ -1,14 +1,12 @@
 """What people do with runs: start, write, stop, take over, decide. The API and the console both come through here."""
 
-import asyncio
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
 from contracts.bus import Bus
-from contracts.errors import Conflict, Outage
-from contracts.events import Draft, Event, event_id
+from contracts.errors import Outage
+from contracts.events import Event, event_id
 from contracts.facts import Customer, Json, Limits, RunStarted, Ticket
 from contracts.handler import say
 from contracts.history import History
@@ -16,7 +14,6 @@ from contracts.identity import Principal
 from contracts.log import JetStreamLog
 from contracts.stops import stop
 from contracts.subjects import TOKEN, RunKey
-from contracts.tracing import span
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import domain
@@ -26,6 +23,7 @@ from gateway.problems import Problem, not_found
 from gateway.profiles import DEFAULT_MODEL, Tenant
 from gateway.views import RunView, fold
 
+FIRST_TRY = 3.0  # seconds
 LONGEST_TICKET = 56  # so that `-<n>` still fits into a run's id
 
 
@@ -169,7 +167,7 @@ class Runs:
         structlog.contextvars.bind_contextvars(tenant=asker.tenant, run=run, turn=decide.turn)
         asked = {"token": token, "run": run, **decide.model_dump()}
         stop("gateway.before-ask")
-        answer = await self._bus.ask("ask.approvals.decide", asked, about=history.head)
+        answer = await self._ask("ask.approvals.decide", asked, about=history.head)
         stop("gateway.after-ask")
         if answer["status"] != 200:
             raise Problem(answer["status"], answer.get("title", "Refused"), answer.get("detail", ""))
@@ -178,6 +176,14 @@ class Runs:
         head = await self._log.head(RunKey(asker.tenant, run))
         self.written = max(self.written, head.sequence if head else 0)
         return event
+
+    async def _ask(self, subject: str, asked: Json, about: Event | None = None) -> Json:
+        """The answer; asked once more where none came soon. Only for what may be asked twice: whoever was to answer may
+        have died with the question in hand, and another is there."""
+        try:
+            return await self._bus.ask(subject, asked, timeout=FIRST_TRY, about=about)
+        except Outage:
+            return await self._bus.ask(subject, asked, about=about)
 
     async def fail(self, key: RunKey, letter_id: str) -> None:
         """Ends a run that its runner gave up on."""
@@ -193,29 +199,14 @@ class Runs:
     async def _append(self, key: RunKey, decide: Callable[[History], Decision]) -> Event | Said | Refusal:
         """Decides over what the log holds and appends it; decides again whenever the run has grown meanwhile."""
         structlog.contextvars.bind_contextvars(tenant=key.tenant, run=key.run)
-        unknown = False
-        while True:
-            stop("gateway.before-read")
-            history = await self._log.read(key)
-            stop("gateway.after-read")
-            decision = decide(history)
-            if not isinstance(decision, Draft):
-                return decision
-            try:
-                stop("gateway.before-append")
-                with span(f"gateway says {decision.fact.kind}", history.head):
-                    event = await self._log.append(history, decision)
-            except Conflict:
-                await asyncio.sleep(random.uniform(0.002, 0.02))  # noqa: S311 - spreads writers, guards nothing
-                continue
-            except Outage:
-                if unknown:
-                    raise
-                unknown = True  # taken or not, the run itself will tell
-                continue
-            stop("gateway.after-append")
-            self.written = max(self.written, event.sequence)
-            return event
+        outcome: Event | Said | Refusal
+        try:
+            outcome = await say(self._log, key, decide)
+        except Outage:
+            outcome = await say(self._log, key, decide)  # taken or not, the run itself will tell
+        if isinstance(outcome, Event):
+            self.written = max(self.written, outcome.sequence)
+        return outcome
 
 
 def _of_same_request(view: RunView, fact: RunStarted) -> RunView:
