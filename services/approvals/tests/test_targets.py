@@ -1,0 +1,115 @@
+"""Whom a tenant wants told, and where a webhook may not go."""
+
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+import httpcore
+import pytest
+from approvals.notifications.addresses import Guarded, Refused, objection
+from approvals.notifications.delivery import Undelivered
+from approvals.notifications.posting import posting, signed
+from approvals.notifications.targets import BadTargets, Targets, identity
+
+GOOD = """
+name: Acme
+notifications:
+  - {kind: webhook, name: pager, url: "https://hooks.example/turngate", secret_env: TURNGATE_NOTIFY_SECRET_PAGER}
+  - {kind: slack, secret_env: TURNGATE_NOTIFY_SECRET_SLACK}
+  - {kind: email, to: ops@acme.example}
+"""
+
+
+def told(tmp_path: Path, text: str) -> Targets:
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "tenant.yaml").write_text(text)
+    return Targets(tmp_path)
+
+
+def test_a_tenants_file_names_its_targets(tmp_path: Path) -> None:
+    targets = told(tmp_path, GOOD).of("acme")
+
+    assert [target.kind for target in targets] == ["webhook", "slack", "email"]
+    assert len({identity(target) for target in targets}) == 3
+
+
+@pytest.mark.parametrize("text", ["", "name: Acme", "name: Acme\nnotifications:\n"])
+def test_a_tenant_without_notifications_has_none(tmp_path: Path, text: str) -> None:
+    assert told(tmp_path, text).of("acme") == []
+    assert Targets(tmp_path).of("globex") == []
+
+
+def test_a_target_that_is_named_twice_is_told_once(tmp_path: Path) -> None:
+    assert len(told(tmp_path, GOOD + "  - {kind: email, to: [ops@acme.example]}\n").of("acme")) == 3
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "{kind: pigeon, to: ops}",
+        "{kind: webhook, url: 'https://a.example'}",
+        "{kind: webhook, url: 'ftp://a.example', secret_env: TURNGATE_NOTIFY_SECRET_A}",
+        "{kind: webhook, url: 'https://sam:pass@a.example', secret_env: TURNGATE_NOTIFY_SECRET_A}",
+        "{kind: webhook, url: 'https://a.example/ x', secret_env: TURNGATE_NOTIFY_SECRET_A}",
+        "{kind: webhook, url: 'https://a.example', secret_env: TURNGATE_NATS_PASSWORD}",
+        "{kind: webhook, url: 'https://a.example', secret: whsec_c2VjcmV0}",
+        "{kind: email, to: 'ops@acme.example\\r\\nBcc: all'}",
+        "{kind: email, to: []}",
+        "not a target",
+    ],
+)
+def test_what_is_no_target_is_said_with_its_file(tmp_path: Path, target: str) -> None:
+    with pytest.raises(BadTargets, match="notifications of acme"):
+        told(tmp_path, f"notifications: [{target}]").of("acme")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.9.9.9", "0.0.0.0", "10.0.0.8", "172.16.3.4", "192.168.1.1", "169.254.169.254"),
+        *("100.64.0.1", "192.0.0.8", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+        *("::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1", "2002:7f00:1::", "2001::1"),
+        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "64:ff9b::7f00:1", "64:ff9b:1::1"),
+    ],
+)
+def test_no_address_of_a_private_place_may_be_reached(address: str) -> None:
+    assert objection(ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"])
+def test_public_addresses_may_be_reached(address: str) -> None:
+    assert objection(ip_address(address)) is None
+
+
+def test_loopback_is_reached_only_where_that_is_set_and_nothing_else_with_it() -> None:
+    assert objection(ip_address("127.0.0.1"), loopback=True) is None
+    assert objection(ip_address("::1"), loopback=True) is None
+    assert objection(ip_address("10.0.0.1"), loopback=True)
+    assert objection(ip_address("169.254.169.254"), loopback=True)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "0x7f000001", "2130706433", "127.1", "[::1]", "localhost."])
+async def test_a_name_is_judged_by_what_it_resolves_to_however_it_is_spelt(host: str) -> None:
+    with pytest.raises((Refused, OSError)):
+        await Guarded(None).connect_tcp(host.strip("[]"), 443)
+    async with posting(5, loopback=False) as post:
+        with pytest.raises(Undelivered, match=r"may not be told|Error|error"):
+            await post.send(f"https://{host}/", b"{}", {})
+
+
+async def test_plain_http_is_for_this_machine_only() -> None:
+    async with posting(5, loopback=False) as post:
+        with pytest.raises(Undelivered, match="https only") as no:
+            await post.send("http://hooks.example/", b"{}", {})
+    assert no.value.final
+
+
+async def test_who_cannot_be_reached_is_said(unused_tcp_port: int) -> None:
+    with pytest.raises(httpcore.ConnectError):
+        await Guarded(None, loopback=True).connect_tcp("127.0.0.1", unused_tcp_port)
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_!", "whsec_a"])
+def test_a_secret_that_is_none_is_said_without_saying_it(secret: str) -> None:
+    with pytest.raises(Undelivered, match="not a Standard Webhooks secret"):
+        signed(secret, "id", datetime.now(UTC), b"{}")
