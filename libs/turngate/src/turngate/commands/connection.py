@@ -1,9 +1,14 @@
 """Which gateway a command speaks to, and as whom."""
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from turngate.api import Api
+from turngate.commands.options import DEFAULT_DATA, As, Data, Tenant, Url
 from turngate.embedded import state
 from turngate.embedded.trouble import Trouble
 from turngate.sign_in import sign_in
@@ -30,3 +35,23 @@ def default_person(tenant: str | None) -> str:
     if person is None:
         raise Trouble(f"Say who asks in {tenant}: --as NAME.")
     return person
+
+
+def signed_in(command: Callable[..., None], who: Any = As) -> Callable[..., None]:
+    """The command with the options that say where and as whom, in place of its first parameter, an Api. `who` is the
+    option that names the person."""
+
+    @functools.wraps(command)
+    def asked(*, who: str | None, tenant: str | None, data: Path, url: str | None, **rest: Any) -> None:
+        command(connect(data, url, who, tenant), **rest)
+
+    options = {"who": (who, None), "tenant": (Tenant, None), "data": (Data, DEFAULT_DATA), "url": (Url, None)}
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in options.items()
+    ]
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own] + more
+    asked.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    asked.__annotations__ = {one.name: one.annotation for one in parameters}
+    return asked

@@ -1,14 +1,15 @@
 """`turngate approvals`, `approve`, `decline`."""
 
-from pathlib import Path
+import os
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from contracts import facts as f
 
 from turngate.api import Api
-from turngate.commands.connection import connect
-from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, print_json, print_plain
+from turngate.commands.connection import signed_in
+from turngate.commands.options import Json, Run, print_json, print_plain
 from turngate.commands.runs import show
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
@@ -16,16 +17,12 @@ from turngate.lines import money, plain
 
 Call = Annotated[str | None, typer.Argument(help="The held call, where not all that the run holds is meant.")]
 Note = Annotated[str, typer.Option("--note", help="Why, for the record; the model is told, too.")]
-Decider = Annotated[
-    str | None, typer.Option("--as", help="Who decides: sam, sue or lee in acme. Or set TURNGATE_TOKEN.")
-]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Decide and return.")]
 
 
-def approvals(
-    who: As = None, tenant: Tenant = None, data: Data = DEFAULT_DATA, url: Url = None, as_json: Json = False
-) -> None:
+def approvals(api: Api, as_json: Json = False) -> None:
     """List what waits for a person, the longest wait first."""
-    queue = connect(data, url, who, tenant).get("/v1/approvals")
+    queue = api.get("/v1/approvals")
     if as_json:
         print_json(queue)
         return
@@ -39,59 +36,28 @@ def approvals(
             print_plain(f"  {hold['call_id']}  {hold['tool']} {money(effect)}  {plain(hold['reason'])}")
 
 
-def approve(
-    run: Run,
-    call: Call = None,
-    who: Decider = None,
-    note: Note = "",
-    tenant: Tenant = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Decide and return.")] = False,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Release what a run holds, then follow the rest of the run."""
-    _decide("approve", run, call, who, note, tenant, no_wait, data, url, as_json)
+def deciding(decision: str, words: str) -> Callable[..., None]:
+    """`approve` and `decline`: the same but for the word."""
+
+    def decide(
+        api: Api, run: Run, call: Call = None, note: Note = "", no_wait: NoWait = False, as_json: Json = False
+    ) -> None:
+        before = api.get(path(run))["sequence"]
+        decided = [_send(api, run, hold, decision, note) for hold in held(api, run, call)]
+        if no_wait:
+            print_json(decided) if as_json else print_plain(f"{len(decided)} decided.")
+            return
+        show(api, run, follow(api, run, before), as_json)
+
+    decide.__doc__ = f"{words}, then follow the rest of the run."
+    return decide
 
 
-def decline(
-    run: Run,
-    call: Call = None,
-    who: Decider = None,
-    note: Note = "",
-    tenant: Tenant = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Decide and return.")] = False,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Refuse what a run holds, then follow the rest of the run."""
-    _decide("decline", run, call, who, note, tenant, no_wait, data, url, as_json)
-
-
-def _decide(
-    decision: str,
-    run: str,
-    call: str | None,
-    who: str | None,
-    note: str,
-    tenant: str | None,
-    no_wait: bool,
-    data: Path,
-    url: str | None,
-    as_json: bool,
-) -> None:
-    import os
-
-    if who is None and not os.environ.get("TURNGATE_TOKEN"):
-        raise typer.BadParameter("say who decides, as in --as sam (or set TURNGATE_TOKEN)", param_hint="--as")
-    api = connect(data, url, who, tenant)
-    before = api.get(path(run))["sequence"]
-    decided = [_send(api, run, hold, decision, note) for hold in held(api, run, call)]
-    if no_wait:
-        print_json(decided) if as_json else print_plain(f"{len(decided)} decided.")
-        return
-    show(api, run, follow(api, run, before), as_json)
+def named(value: str | None) -> str | None:
+    """Who decides is never a default."""
+    if value is None and not os.environ.get("TURNGATE_TOKEN"):
+        raise typer.BadParameter("say who decides, as in --as sam (or set TURNGATE_TOKEN)")
+    return value
 
 
 def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) -> Any:
@@ -115,5 +81,10 @@ def held(api: Api, run: str, call: str | None = None) -> list[dict[str, Any]]:
 
 
 def register(app: typer.Typer) -> None:
-    for command in (approvals, approve, decline):
-        app.command()(command)
+    decider = Annotated[
+        str | None,
+        typer.Option("--as", help="Who decides: sam, sue or lee in acme. Or set TURNGATE_TOKEN.", callback=named),
+    ]
+    app.command()(signed_in(approvals))
+    app.command("approve")(signed_in(deciding("approve", "Release what a run holds"), decider))
+    app.command("decline")(signed_in(deciding("decline", "Refuse what a run holds"), decider))

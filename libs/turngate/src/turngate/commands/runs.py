@@ -8,22 +8,19 @@ import typer
 from contracts.events import Event
 
 from turngate.api import Api
-from turngate.commands.connection import DEFAULT_TENANT, connect
-from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Run, Tenant, Url, print_json, print_plain
+from turngate.commands.connection import DEFAULT_TENANT, connect, signed_in
+from turngate.commands.options import DEFAULT_DATA, Data, Json, Run, Tenant, Url, print_json, print_plain
 from turngate.following import follow, path
 from turngate.lines import line, plain
 
 
 def tickets(
+    api: Api,
     status: Annotated[list[str] | None, typer.Option(help="Only tickets of this status.")] = None,
-    who: As = None,
-    tenant: Tenant = None,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """List the tenant's tickets."""
-    found = list(connect(data, url, who, tenant).pages("/v1/tickets", "tickets", status=status))
+    found = list(api.pages("/v1/tickets", "tickets", status=status))
     if as_json:
         print_json({"tickets": found})
         return
@@ -34,18 +31,14 @@ def tickets(
 
 
 def run(
+    api: Api,
     ticket: Annotated[str, typer.Argument(help="The ticket, as TCK-2004.")],
-    who: As = None,
-    tenant: Tenant = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Start it and return.")] = False,
     profile: Annotated[str | None, typer.Option(help="Which agent works it.")] = None,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Start a run on a ticket and follow it, one line a fact, until it ends or waits. A run that is there already is
     followed from its start."""
-    api = connect(data, url, who, tenant)
     body = {"profile": profile} if profile else {}
     started = api.post(f"/v1/tickets/{quote(ticket, safe='')}/runs", body)
     if no_wait:
@@ -55,28 +48,21 @@ def run(
 
 
 def watch(
+    api: Api,
     run: Run,
-    who: As = None,
-    tenant: Tenant = None,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Follow a run from its start until it has ended, one line a fact."""
-    api = connect(data, url, who, tenant)
     show(api, run, follow(api, run, past_waits=True), as_json)
 
 
 def runs(
+    api: Api,
     status: Annotated[list[str] | None, typer.Option(help="Only runs of this status.")] = None,
-    who: As = None,
-    tenant: Tenant = None,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """List the tenant's runs, the newest first."""
-    found = list(connect(data, url, who, tenant).pages("/v1/runs", "runs", status=status))
+    found = list(api.pages("/v1/runs", "runs", status=status))
     if as_json:
         print_json({"runs": found})
         return
@@ -110,30 +96,24 @@ def say(
 
 
 def cancel(
+    api: Api,
     run: Run,
     reason: str = "",
-    who: As = None,
-    tenant: Tenant = None,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Stop a run. What was done stays done; nothing more is."""
-    answer = connect(data, url, who, tenant).post(f"{path(run)}/cancel", {"reason": reason})
+    answer = api.post(f"{path(run)}/cancel", {"reason": reason})
     print_json(answer) if as_json else print_plain(f"{run} is cancelled.")
 
 
 def take_over(
+    api: Api,
     run: Run,
     reason: str = "",
-    who: As = None,
-    tenant: Tenant = None,
-    data: Data = DEFAULT_DATA,
-    url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Answer the customer yourself: the agent's run ends here."""
-    answer = connect(data, url, who, tenant).post(f"{path(run)}/take-over", {"reason": reason})
+    answer = api.post(f"{path(run)}/take-over", {"reason": reason})
     print_json(answer) if as_json else print_plain(f"{run} is yours. The agent does nothing more in it.")
 
 
@@ -165,5 +145,6 @@ def print_event(event: Event, as_json: bool) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    for command in (tickets, run, watch, runs, say, cancel, take_over):
-        app.command()(command)
+    for command in (tickets, run, watch, runs, cancel, take_over):
+        app.command()(signed_in(command))
+    app.command()(say)
