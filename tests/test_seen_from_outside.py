@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from contracts.events import Event
-from contracts.facts import CATALOGUE, HoldExpired, RunStarted, TurnHeld
+from contracts.facts import CATALOGUE, TENANT_FACTS, HoldExpired, RunStarted, TurnHeld
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
@@ -152,7 +152,7 @@ def test_the_asyncapi_document_has_every_fact_and_real_events_are_as_it_says(sys
     document = httpx.get(f"{system.url}/asyncapi.json").json()
     messages = document["components"]["messages"]
     assert document["asyncapi"] == "3.0.0"
-    assert {message["name"] for message in messages.values()} == set(CATALOGUE)
+    assert {message["name"] for message in messages.values()} == {*CATALOGUE, *TENANT_FACTS}
     for name, operation in document["operations"].items():
         channel = document["channels"][operation["channel"]["$ref"].removeprefix("#/channels/")]
         assert channel["messages"] == {name: {"$ref": f"#/components/messages/{name}"}}

@@ -11,23 +11,32 @@ from pathlib import Path
 
 from contracts import events
 from contracts.events import Draft, Event
-from contracts.examples import EXAMPLES
-from contracts.facts import CATALOGUE, Json
-from contracts.subjects import RunKey
+from contracts.examples import EXAMPLES, TENANT_EXAMPLES
+from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
+from contracts.subjects import RunKey, TenantKey
 
 FOLDER = Path(__file__).with_name("golden")
 KEY = RunKey("acme", "TCK-2004-1")
 TIME = datetime(2026, 11, 30, 9, 0, 0, 123456, tzinfo=UTC)
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 FIRST = "desk.run-started"
+KINDS = {**CATALOGUE, **TENANT_FACTS}
+FACTS: dict[str, Fact] = {**EXAMPLES, **TENANT_EXAMPLES}
 
 
 def event(kind: str) -> Event:
-    """The example of a kind as an event: one begins the run, each other is caused by that and follows it."""
+    """The example of a kind as an event: one begins the run, each other is caused by that and follows it; those of the
+    tenant begin its line."""
+    if kind in TENANT_FACTS:
+        return events.write(key(kind), Draft(FACTS[kind], None, "example"), None, TIME, TRACEPARENT)
     if kind == FIRST:
         return events.write(KEY, Draft(EXAMPLES[FIRST], None), None, TIME, TRACEPARENT)
     first = events.read(KEY.subject(FIRST), 7, event(FIRST).payload)
     return events.write(KEY, Draft(EXAMPLES[kind], first, "example"), first, TIME, TRACEPARENT)
+
+
+def key(kind: str) -> RunKey:
+    return TenantKey(KEY.tenant) if kind in TENANT_FACTS else KEY
 
 
 def file(kind: str) -> Path:
@@ -40,7 +49,7 @@ def recorded(kind: str) -> Json:
 
 
 if __name__ == "__main__":
-    for kind in CATALOGUE:
+    for kind in KINDS:
         if not file(kind).exists():
             text = json.dumps(event(kind).document(), indent=2, ensure_ascii=False, sort_keys=True)
             file(kind).write_text(text + "\n")

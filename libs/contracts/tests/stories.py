@@ -62,8 +62,16 @@ def digest(call: str, world: str = "") -> str:
     return sha256([call, world if call == REFUND else ""])
 
 
-def quoted(attempt: int = 1, world: str = "", *, turn: int = 1, calls: Iterable[str] = (READ, REFUND)) -> f.TurnQuoted:
-    """`world` is what the refund's digest depends on."""
+def quoted(
+    attempt: int = 1,
+    world: str = "",
+    *,
+    turn: int = 1,
+    calls: Iterable[str] = (READ, REFUND),
+    amount: int = 9_000,
+    edited: str | None = None,
+) -> f.TurnQuoted:
+    """`world` is what the refund's digest depends on, `edited` the one that it was changed from by a person."""
     return f.TurnQuoted(
         turn=turn,
         attempt=attempt,
@@ -74,14 +82,26 @@ def quoted(attempt: int = 1, world: str = "", *, turn: int = 1, calls: Iterable[
                 kind="write" if call == REFUND else "read",
                 arguments={},
                 digest=digest(call, world),
+                **(_money(amount, edited) if call == REFUND else {}),
             )
             for call in calls
         ],
     )
 
 
+def _money(amount: int, edited: str | None) -> dict[str, Any]:
+    effect = f.Effect(summary="Refund", object="ORD-1", amount_minor=amount, currency="GBP")
+    return {"effect": effect, "edited": None if edited is None else digest(REFUND, edited)}
+
+
 def held(
-    attempt: int = 1, world: str = "", *, people: int = 1, one_of_role: str | None = None, **changes: Any
+    attempt: int = 1,
+    world: str = "",
+    *,
+    people: int = 1,
+    one_of_role: str | None = None,
+    amount: int | None = None,
+    **changes: Any,
 ) -> f.TurnHeld:
     return f.TurnHeld.model_validate(
         {
@@ -94,7 +114,7 @@ def held(
                     digest=digest(REFUND, world),
                     rule="refund.above_automatic",
                     reason="large",
-                    needs=f.Needs(people=people, one_of_role=one_of_role),
+                    needs=f.Needs(people=people, one_of_role=one_of_role, amount_minor=amount),
                 )
             ],
             "will_run": [READ],
@@ -250,11 +270,17 @@ FAIR: dict[str, Story] = {
         forwarded(3, "c"), quoted(4, "d"), refused(4), *THE_END,
     ],
     "an edit that needs no hold": [
-        *HELD, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less"), forwarded(2, "less"), executed(2), *THE_END
+        *HELD, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=1, edited=""), forwarded(2, "less"),
+        executed(2), *THE_END,
+    ],
+    "an edit of one of two that the other releases": [
+        *TWO_NEEDED, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=1, edited=""),
+        held(2, "less", people=2, one_of_role="lead"), decided(LEE, world="less"), forwarded(2, "less"), executed(2),
+        *THE_END,
     ],
     "an edit that another person releases": [
-        *HELD, decided(SAM, edited={"amount_pence": 9}), quoted(2, "more"), held(2, "more"), decided(SUE, world="more"),
-        forwarded(2, "more"), executed(2), *THE_END,
+        *HELD, decided(SAM, edited={"amount_pence": 9_001}), quoted(2, "more", amount=9_001, edited=""),
+        held(2, "more"), decided(SUE, world="more"), forwarded(2, "more"), executed(2), *THE_END,
     ],
     "a call that will fail": [
         started(), proposed(), quoted(), forwarded(), executed(failed=[REFUND]), *THE_END

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from contracts import asyncapi, events
 from contracts.events import SOURCES
-from contracts.facts import CATALOGUE, Json
+from contracts.facts import CATALOGUE, TENANT_FACTS, Json
 from contracts.topology import AUTHORS
 
 from . import golden
 
 DOCUMENT = asyncapi.document()
-every_kind = pytest.mark.parametrize("kind", sorted(CATALOGUE))
+every_kind = pytest.mark.parametrize("kind", sorted(golden.KINDS))
 
 
 def resolve(reference: str) -> Any:
@@ -106,14 +106,15 @@ def test_it_is_an_asyncapi_document() -> None:
 
 def test_every_reference_resolves() -> None:
     found = references(DOCUMENT)
-    assert len(found) > 2 * len(CATALOGUE)
+    assert len(found) > 2 * len(golden.KINDS)
     for reference in found:
         assert isinstance(resolve(reference), dict)
 
 
 def test_every_fact_has_its_channel_and_there_is_no_other() -> None:
     addresses = {channel["address"] for channel in DOCUMENT["channels"].values()}
-    assert addresses == {f"log.run.{{tenant}}.{{run}}.{kind}" for kind in CATALOGUE}
+    runs = {f"log.run.{{tenant}}.{{run}}.{kind}" for kind in CATALOGUE}
+    assert addresses == runs | {f"log.tenant.{{tenant}}.{kind}" for kind in TENANT_FACTS}
     for channel in DOCUMENT["channels"].values():
         assert set(re.findall(r"{(\w+)}", channel["address"])) == set(channel["parameters"])
 
@@ -122,8 +123,8 @@ def test_every_fact_has_its_channel_and_there_is_no_other() -> None:
 def test_a_message_says_who_says_it(kind: str) -> None:
     [message] = [message for message in DOCUMENT["components"]["messages"].values() if message["name"] == kind]
     services = {author: service for service, author in AUTHORS.items()}
-    assert services[CATALOGUE[kind].author] in message["summary"]
-    assert SOURCES[CATALOGUE[kind].author].endswith(services[CATALOGUE[kind].author])
+    assert services[golden.KINDS[kind].author] in message["summary"]
+    assert SOURCES[golden.KINDS[kind].author].endswith(services[golden.KINDS[kind].author])
 
 
 @every_kind
@@ -147,6 +148,6 @@ def test_a_schema_takes_what_the_log_holds_and_what_a_newer_writer_adds(kind: st
 @every_kind
 def test_a_schema_takes_nothing_else(kind: str) -> None:
     document = golden.recorded(kind)
-    others = [golden.recorded(other) for other in CATALOGUE if other != kind]
+    others = [golden.recorded(other) for other in golden.KINDS if other != kind]
     for wrong in (*others, document | {"data": {}}, document | {"ordinal": -1}, {"data": document["data"]}):
         assert objections(payload(kind), wrong)

@@ -92,9 +92,100 @@ def test_a_valid_token_names_its_principal(verifier: Verifier, signer: Signer) -
     )
     assert principal.may("decide")
     assert not principal.may("policy")
-    assert principal.person().model_dump() == {
+    assert principal.person().model_dump(exclude_none=True) == {
         "subject": "sam", "issuer": ISSUER, "role": "approver", "token_id": "t-1"
     }  # fmt: skip
+
+
+def test_an_issuer_may_call_its_claims_otherwise(jwks: Path) -> None:
+    theirs = Issuer(
+        issuer=ISSUER,
+        jwks=str(jwks),
+        tenants=["acme"],
+        tenant_claim="https://turngate.example/tenant",
+        role_claim="groups",
+        limit_claim="ceiling",
+        scope_claim=None,
+    )
+    valid = claims(
+        **{"https://turngate.example/tenant": "acme", "groups": "lead", "ceiling": 70_000},
+        tenant="globex",
+        role="admin",
+        limit_minor=1,
+        scope="openid profile",
+    )
+    principal = Verifier([theirs], "turngate").verify(ED.sign(valid))
+    assert (principal.tenant, principal.role, principal.limit_minor) == ("acme", "lead", 70_000)
+    assert principal.scopes == ROLES["lead"]
+    with pytest.raises(InvalidToken):
+        Verifier([theirs], "turngate").verify(ED.sign(claims()))
+
+
+def test_a_person_carries_their_own_limit_into_the_facts(verifier: Verifier) -> None:
+    principal = verifier.verify(ED.sign(claims(limit_minor=20_000)))
+    assert (principal.limit_minor, principal.person().limit_minor) == (20_000, 20_000)
+    assert verifier.verify(ED.sign(claims(limit_minor=0))).limit_minor == 0
+    assert verifier.verify(ED.sign(claims())).limit_minor is None
+
+
+def test_an_issuer_signs_with_the_algorithms_that_were_agreed_only(jwks: Path) -> None:
+    only = Verifier([Issuer(issuer=ISSUER, jwks=str(jwks), tenants=["acme"], algorithms=["ES256"])], "turngate")
+    assert only.verify(ES.sign(claims()))
+    for other in (ED, RS):
+        with pytest.raises(InvalidToken, match="alg"):
+            only.verify(other.sign(claims()))
+
+
+def test_an_issuers_clock_may_be_off_by_what_was_agreed(jwks: Path) -> None:
+    lenient = Verifier([Issuer(issuer=ISSUER, jwks=str(jwks), tenants=["acme"], leeway_seconds=30)], "turngate")
+    now = int(time.time())
+    assert lenient.verify(ED.sign(claims(exp=now - 5))).expires_at > datetime.now(UTC)
+    assert lenient.verify(ED.sign(claims(nbf=now + 5, iat=now + 5)))
+    for wrong in (claims(exp=now - 60), claims(nbf=now + 60)):
+        with pytest.raises(InvalidToken):
+            lenient.verify(ED.sign(wrong))
+
+
+def test_an_issuer_is_named_once(jwks: Path) -> None:
+    twice = [Issuer(issuer=ISSUER, jwks=str(jwks), tenants=[tenant]) for tenant in ("acme", "globex")]
+    with pytest.raises(ValueError, match="twice"):
+        Verifier(twice, "turngate")
+
+
+# A sign-in
+
+
+def id_token(**changes: Any) -> str:
+    return ED.sign(claims(**{"aud": "console", "nonce": "n-1"} | changes))
+
+
+def test_an_id_token_says_who_has_signed_in(verifier: Verifier) -> None:
+    assert verifier.verify_sign_in(id_token(), "console", "n-1") == (ISSUER, "sam")
+    assert verifier.verify_sign_in(id_token(aud=["console"], azp="console"), "console", "n-1") == (ISSUER, "sam")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"nonce": "n-2"},
+        {"nonce": None},
+        {"nonce": ""},
+        {"aud": "turngate"},
+        {"aud": ["console", "another"]},
+        {"azp": "another"},
+        {"iss": "https://evil.example"},
+        {"exp": 1},
+    ],
+    ids=str,
+)
+def test_an_id_token_of_another_sign_in_signs_nobody_in(verifier: Verifier, wrong: Json) -> None:
+    with pytest.raises(InvalidToken):
+        verifier.verify_sign_in(id_token(**wrong), "console", "n-1")
+
+
+def test_an_id_token_is_no_token_for_the_api(verifier: Verifier) -> None:
+    with pytest.raises(InvalidToken):
+        verifier.verify(id_token())
 
 
 @pytest.mark.parametrize(
@@ -204,6 +295,14 @@ FALSE = {
     "an unknown role": valid_but(role="root"),
     "two roles": valid_but(role=["approver", "lead"]),
     "a role in capitals": valid_but(role="Lead"),
+    "a key's name that is a path": ED.sign(claims(), kid="../../ed"),
+    "a key's name that is a query": ED.sign(claims(), kid="ed' or '1'='1"),
+    "a key's name that is empty": ED.sign(claims(), kid=""),
+    "a limit in words": valid_but(limit_minor="none"),
+    "a limit with a fraction": valid_but(limit_minor=0.5),
+    "a limit below nothing": valid_but(limit_minor=-1),
+    "a limit without end": valid_but(limit_minor=2**53),
+    "a limit that is a yes": valid_but(limit_minor=True),
 }
 
 
@@ -353,7 +452,7 @@ def served(published: Published) -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/jwks.json"
     finally:

@@ -119,3 +119,20 @@ def test_who_asked_and_the_customer_release_nothing_whatever_their_role() -> Non
     assert [may_release(lead, ONE, begun) for lead in leads] == [False, False, False]
     assert may_release(SAM, ONE, begun)
     assert not may_release(SAM, Needs(role="lead"), begun)
+
+
+@pytest.mark.parametrize(
+    ("limit", "amount", "may"),
+    [(None, None, True), (None, 9_000, True), (9_000, 9_000, True), (8_999, 9_000, False), (9_000, None, False)],
+)
+def test_whoever_has_a_limit_of_their_own_releases_nothing_above_it_and_nothing_unknown(
+    limit: int | None, amount: int | None, may: bool
+) -> None:
+    sam = SAM.model_copy(update={"limit_minor": limit})
+
+    assert may_release(sam, Needs(amount_minor=amount), started()) is may
+
+
+def test_who_changed_a_call_into_what_is_held_does_not_release_it() -> None:
+    assert not may_release(SAM, ONE, started(), edited_by=SAM.model_copy(update={"token_id": "another"}))
+    assert may_release(LEE, ONE, started(), edited_by=SAM)

@@ -89,7 +89,6 @@ FORBIDDEN = [
     "$JS.API.CONSUMER.DELETE.RUNS.policy",
     "$JS.API.CONSUMER.PAUSE.RUNS.policy",
     "$JS.API.CONSUMER.MSG.NEXT.RUNS.policy",
-    "$JS.API.DIRECT.GET.TENANTS",
     "$JS.API.STREAM.MSG.GET.RUNS",
     "$JS.ACK.RUNS.somebody.1.1.1.1.0",
     "log.run.acme.TCK-1-1.policy.turn-forwarded",
@@ -99,6 +98,7 @@ FORBIDDEN = [
     "timer.set.somebody.x",
     "dead.somebody",
     "tenant.acme.policy.policy-promoted",
+    "tenant.acme.desk.stop-lifted",
     "_INBOX_somebody.x",
     "run.acme.TCK-1-1",
 ]

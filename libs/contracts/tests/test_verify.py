@@ -353,8 +353,23 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
         *HELD, decided(SAM, edited={"amount_pence": 1}), forwarded(), executed()
     ]),
     ("an edit released by its editor", 5, "without the decisions", [
-        *HELD, decided(SAM, edited={"amount_pence": 9}), quoted(2, "more"), held(2, "more"), decided(SAM, world="more"),
+        *HELD, decided(SAM, edited={"amount_pence": 9_001}), quoted(2, "more", amount=9_001, edited=""),
+        held(2, "more"), decided(SAM, world="more"), forwarded(2, "more"), executed(2),
+    ]),
+    ("an edit that pays more, released by nobody else", 5, "without the decisions", [
+        *HELD, decided(SAM, edited={"amount_pence": 9_001}), quoted(2, "more", amount=9_001, edited=""),
         forwarded(2, "more"), executed(2),
+    ]),
+    ("an edit by who may not release", 5, "without the decisions", [
+        *HELD, decided(ALEX, edited={"amount_pence": 1}), quoted(2, "less", amount=1, edited=""),
+        forwarded(2, "less"), executed(2),
+    ]),
+    ("an edit by who has a lower limit of their own", 5, "without the decisions", [
+        *HELD[:3], held(amount=9_000),
+        decided(SAM.model_copy(update={"limit_minor": 8_999})), forwarded(), executed(),
+    ]),
+    ("an edit that its quote passes over in silence", 5, "does not say so", [
+        *HELD, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=1), forwarded(2, "less"), executed(2),
     ]),
     # Rule 6
     ("a step over the limit", 6, "step 2 of at most 1", [started(max_steps=1), unfinished(), replied()]),

@@ -5,9 +5,9 @@ from typing import Any
 
 from contracts import events
 from contracts.events import Draft
-from contracts.examples import EXAMPLES
-from contracts.facts import CATALOGUE, Json
-from contracts.subjects import RunKey
+from contracts.examples import EXAMPLES, TENANT_EXAMPLES
+from contracts.facts import CATALOGUE, TENANT_FACTS, Json
+from contracts.subjects import RunKey, TenantKey
 from contracts.topology import AUTHORS
 
 VERSION = "1.0.0"
@@ -17,13 +17,13 @@ _ENVELOPE: dict[str, Any] = {
     "id": {"type": "string", "format": "uuid"},
     "source": {"type": "string"},
     "type": {"type": "string"},
-    "subject": {"type": "string", "description": "The run."},
+    "subject": {"type": "string", "description": "The run; of a tenant's own fact, the tenant."},
     "time": {"type": "string", "format": "date-time"},
     "datacontenttype": {"type": "string", "const": "application/json"},
     "tenant": {"type": "string"},
-    "ordinal": {"type": "integer", "minimum": 0, "description": "Position in the run."},
+    "ordinal": {"type": "integer", "minimum": 0, "description": "Position in its line."},
     "cause": {"type": "string", "description": "Id of the event that led to this one."},
-    "trail": {"type": "string", "description": "`sequence:kind` of the up to 32 events of the run before this one."},
+    "trail": {"type": "string", "description": "`sequence:kind` of the up to 32 events of the line before this one."},
     "chain": {"type": "string", "description": "SHA-256 over the previous event's chain and this event without it."},
     "traceparent": {"type": "string"},
 }
@@ -33,16 +33,16 @@ _TIME = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 
 
 def document() -> Json:
-    """The AsyncAPI document: one channel a fact, received by whoever may read `log.run.<tenant>.>`."""
+    """The AsyncAPI document: one channel a fact, received by whoever may read `log.run.<tenant>.>`, and of those about
+    the tenant itself `log.tenant.<tenant>.>`."""
     services = {author: service for service, author in AUTHORS.items()}
     channels: Json = {}
     operations: Json = {}
     messages: Json = {}
-    for kind, fact in sorted(CATALOGUE.items()):
+    for kind, fact in sorted((CATALOGUE | TENANT_FACTS).items()):
         name = kind.replace(".", "_").replace("-", "_")
         channels[name] = {
-            "address": f"log.run.{{tenant}}.{{run}}.{kind}",
-            "parameters": {"tenant": {"description": "The tenant."}, "run": {"description": "`<ticket>-<n>`."}},
+            **_address(kind),
             "messages": {name: {"$ref": f"#/components/messages/{name}"}},
         }
         operations[name] = {"action": "send", "channel": {"$ref": f"#/channels/{name}"}}
@@ -81,6 +81,16 @@ def document() -> Json:
     }
 
 
+def _address(kind: str) -> Json:
+    tenant = {"tenant": {"description": "The tenant."}}
+    if kind in TENANT_FACTS:
+        return {"address": f"log.tenant.{{tenant}}.{kind}", "parameters": tenant}
+    return {
+        "address": f"log.run.{{tenant}}.{{run}}.{kind}",
+        "parameters": {**tenant, "run": {"description": "`<ticket>-<n>`."}},
+    }
+
+
 def _open(schema: Any) -> Any:
     """The schema for readers, to whom a newer fact may say more: only writers are held to the known fields."""
     if isinstance(schema, dict):
@@ -93,7 +103,9 @@ def _open(schema: Any) -> Any:
 
 
 def _example(kind: str) -> Json:
-    """A whole CloudEvent: the first fact of a run, or one that it caused."""
+    """A whole CloudEvent: the first fact of a run, or one that it caused; or of a tenant's own line."""
+    if kind in TENANT_FACTS:
+        return events.write(TenantKey(_RUN.tenant), Draft(TENANT_EXAMPLES[kind], None), None, _TIME).document()
     first = events.write(_RUN, Draft(EXAMPLES["desk.run-started"], None), None, _TIME)
     if kind == first.kind:
         return first.document()

@@ -101,11 +101,11 @@ class Bus:
 
     async def hear(self, handler: Handler) -> None:
         """Gives each fact of the service's durable consumer to `handler`, many at once, until it is dealt with."""
+        await self._take(f"deliver.{self.service}", _event, handler)
 
-        def decode(message: Msg) -> Event:
-            return events.read(message.subject, message.metadata.sequence.stream, message.data)
-
-        await self._take(f"deliver.{self.service}", decode, handler)
+    async def hear_tenants(self, handler: Handler) -> None:
+        """Gives each fact of the tenants' own lines that the service has a durable consumer for to `handler`."""
+        await self._take(f"deliver.tenant.{self.service}", _event, handler)
 
     async def hear_timers(self, handler: Callable[[Json], Awaitable[object]]) -> None:
         """Gives each timer of this service that falls due to `handler`, as the body that it was set with."""
@@ -319,7 +319,11 @@ class Bus:
             await self.nc.close()
 
 
+def _event(message: Msg) -> Event:
+    return events.read(message.subject, message.metadata.sequence.stream, message.data)
+
+
 def _kind(subject: str) -> str:
     """What sort of message it is: the fact of a run; for timers and dead letters not which one."""
     tokens = subject.split(".")
-    return ".".join(tokens[-2:] if tokens[0] == "run" else tokens[:2])
+    return ".".join(tokens[-2:] if tokens[0] in ("run", "tenant") else tokens[:2])

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from contracts.canonical import canonical
 from contracts.errors import CorruptLog
-from contracts.facts import CATALOGUE, Fact, Json
-from contracts.subjects import RunKey, parse
+from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
+from contracts.subjects import RunKey, TenantKey, parse
 
 TRAIL_LENGTH = 32
 # Bytes. A broker takes messages of 1 MB with their headers; what it would not take must not look like an outage.
@@ -153,7 +153,7 @@ def read(subject: str, sequence: int, payload: bytes) -> Event:
     try:
         key, kind = parse(subject)
         document = json.loads(payload)
-        event = from_document(document, sequence, payload)
+        event = from_document(document, sequence, payload, type(key))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptLog(f"Event {sequence} of {subject} cannot be read: {error!r}"[:2000]) from error
     if event.key != key or event.kind != kind:
@@ -161,8 +161,11 @@ def read(subject: str, sequence: int, payload: bytes) -> Event:
     return event
 
 
-def from_document(document: Json, sequence: int = 0, payload: bytes | None = None) -> Event:
-    """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given.
+def from_document(
+    document: Json, sequence: int = 0, payload: bytes | None = None, line: type[RunKey] | None = None
+) -> Event:
+    """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given. Whose line it stands
+    in, a run's or a tenant's, its kind tells where nobody knows better.
 
     Raises ValueError, KeyError, TypeError or AttributeError for what is no event of ours.
     """
@@ -170,12 +173,13 @@ def from_document(document: Json, sequence: int = 0, payload: bytes | None = Non
     if prefix != "turngate" or version != "v1":
         raise ValueError(f"type {document['type']!r} is not one of ours")
     kind = f"{author}.{name}"
-    known = CATALOGUE.get(kind)
+    line = line or (TenantKey if kind in TENANT_FACTS else RunKey)
+    known = (TENANT_FACTS if line is TenantKey else CATALOGUE).get(kind)
     trail = _read_trail(document["trail"])
     _check(document, trail)
     return Event(
         id=document["id"],
-        key=RunKey(document["tenant"], document["subject"]),
+        key=_key(document["tenant"], document["subject"], line),
         kind=kind,
         fact=known.model_validate(document["data"], extra="ignore") if known else None,
         ordinal=document["ordinal"],
@@ -201,6 +205,14 @@ def _check(document: Json, trail: tuple[Link, ...]) -> None:
     for name, value in (("id", document["id"]), *((n, document.get(n, "")) for n in ("cause", "traceparent"))):
         if not isinstance(value, str) or len(value) > _LONGEST_ATTRIBUTE:
             raise ValueError(f"{name} is no short text")
+
+
+def _key(tenant: str, about: str, line: type[RunKey]) -> RunKey:
+    if line is not TenantKey:
+        return RunKey(tenant, about)
+    if about != tenant:
+        raise ValueError(f"a fact of tenant {tenant!r} that says it is about {about!r}")
+    return TenantKey(tenant)
 
 
 def _no_key_twice(pairs: list[tuple[str, object]]) -> Json:

@@ -136,3 +136,16 @@ EXAMPLES: dict[str, f.Fact] = {
         f.HoldExpired(turn=1, call_ids=["call-1"]),
     )
 }
+
+_ada = f.Person(subject="ada", issuer="https://issuer.example", role="admin", token_id="t-3")  # noqa: S106
+_lee = f.Person(subject="lee", issuer="https://issuer.example", role="lead", token_id="t-4")  # noqa: S106
+
+TENANT_EXAMPLES: dict[str, f.Fact] = {
+    fact.kind: fact
+    for fact in (
+        f.StopSet(stop_id="s-1", tool="issue_refund", above_minor=10000, reason="a wave of false claims", by=_ada),
+        f.StopLifted(stop_id="s-1", reason="it is over", by=_ada),
+        f.PolicyPromoted(pack=_pack, text="name: acme\nversion: 1\n", report={"would_change": 0}, by=_lee),
+        f.BudgetSet(day_micro_usd=50_000_000, by=_ada),
+    )
+}

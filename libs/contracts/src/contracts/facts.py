@@ -21,6 +21,8 @@ MOST_CALLS = 64
 # The one argument of a call whose arguments no JSON object can hold: why, and how they began.
 UNREADABLE = "$unreadable"
 T = TypeVar("T")
+# What was added to facts that are in logs already: left out where it says nothing, so that they are written as ever.
+Added = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 # One entry a call of the turn.
 PerCall = Annotated[list[T], Field(min_length=1, max_length=MOST_CALLS)]
 CallIds = Annotated[list[Name], Field(max_length=MOST_CALLS)]
@@ -43,15 +45,19 @@ class Fact(Part):
 
 
 CATALOGUE: dict[str, type[Fact]] = {}
+# Those that are about a tenant, not about a run: they stand in the tenant's own line.
+TENANT_FACTS: dict[str, type[Fact]] = {}
 F = TypeVar("F", bound=Fact)
 
 
-def said_by(author: Author, name: str, *, terminal: bool = False) -> Callable[[type[F]], type[F]]:
+def said_by(
+    author: Author, name: str, *, terminal: bool = False, catalogue: dict[str, type[Fact]] = CATALOGUE
+) -> Callable[[type[F]], type[F]]:
     """Enters a fact in the catalogue under `author.name`."""
 
     def enter(fact: type[F]) -> type[F]:
         fact.author, fact.name, fact.kind, fact.terminal = author, name, f"{author}.{name}", terminal
-        CATALOGUE[fact.kind] = fact
+        catalogue[fact.kind] = fact
         return fact
 
     return enter
@@ -75,12 +81,16 @@ class Ticket(Part):
 
 
 class Person(Part):
-    """Who asked or decided, as their token said. `issuer` and `subject` together are the person."""
+    """Who asked or decided, as their token said. `issuer` and `subject` together are the person.
+
+    limit_minor: the most that this person may release, where their issuer sets them a limit of their own.
+    """
 
     subject: Name
     issuer: Name
     role: Name
     token_id: Name | None = None
+    limit_minor: Added[Minor] = None
 
 
 class Limits(Part):
@@ -115,19 +125,33 @@ class Effect(Part):
 
 
 class QuoteFacts(Part):
-    """Totals that policy judges by, this call and the turn's earlier ones included.
+    """What policy judges by beside the effect. None: not known, or not asked for.
 
-    refunded_today_minor: refunds to this customer today (UTC), in the tenant's minor units.
-    refunds_today_of_tenant: how many refunds the tenant has made today.
+    The totals are of today (UTC), in the tenant's minor units, this call and the turn's earlier ones included:
+    `refunded_today_minor` and `refunds_today_by_customer` to this customer, `refunded_today_of_tenant_minor` and
+    `refunds_today_of_tenant` to all, `refunded_today_by_profile_minor` by agents of the run's profile.
+    last_refund_at, last_declined_at: this customer's, before this turn.
+    window_from: from when the refund window counts: the delivery, else the order.
+    stopped: the stop that covers this call, in words for a person.
     """
 
     refunded_today_minor: Minor | None = None
     refunds_today_of_tenant: Count | None = None
     again_after: Name | None = None
+    refunds_today_by_customer: Added[Count] = None
+    refunded_today_of_tenant_minor: Added[Minor] = None
+    refunded_today_by_profile_minor: Added[Minor] = None
+    last_refund_at: Added[AwareDatetime] = None
+    last_declined_at: Added[AwareDatetime] = None
+    window_from: Added[AwareDatetime] = None
+    stopped: Added[Text] = None
 
 
 class CallQuote(Part):
-    """What one call would do. `will_fail` is the explanation that the model gets instead of an effect."""
+    """What one call would do. `will_fail` is the explanation that the model gets instead of an effect.
+
+    edited: the digest of the held call that a person changed into this one.
+    """
 
     call_id: Name
     tool: Name
@@ -139,6 +163,7 @@ class CallQuote(Part):
     will_fail: Text | None = None
     duplicate_of: Name | None = None
     digest: Digest
+    edited: Added[Digest] = None
 
 
 class Pack(Part):
@@ -158,27 +183,46 @@ class Verdict(Part):
 
 
 class Guard(Part):
-    """A total that must hold at the moment of execution: `name` of `subject` at most `at_most`."""
+    """What must hold at the moment of execution: `name` of `subject` at most `at_most`.
 
-    name: Literal["refunded_today_by_customer", "refunds_today_of_tenant"]
+    `refunded_…` are amounts and `refunds_…` counts, with the turn's own; `last_…` are times in seconds since 1970, of
+    the last one before the turn.
+    """
+
+    name: Literal[
+        "refunded_today_by_customer",
+        "refunds_today_by_customer",
+        "refunded_today_by_profile",
+        "refunded_today_of_tenant",
+        "refunds_today_of_tenant",
+        "last_refund_of_customer",
+        "last_decline_of_customer",
+    ]
     subject: Name
     at_most: Minor
 
 
 class Needs(Part):
-    """Who may release a hold: so many different people of this role or a higher one."""
+    """Who may release a hold: so many different people of this role or a higher one.
+
+    amount_minor: what they release, which the own limit of each has to reach.
+    """
 
     role: Literal["approver", "lead"] = "approver"
     people: Annotated[int, Field(ge=1, le=5)] = 1
     one_of_role: Name | None = None
+    amount_minor: Added[Minor] = None
 
 
 class Hold(Part):
+    """edited_by: who changed the call into what is held. They asked for it, so they do not release it."""
+
     call_id: Name
     digest: Digest
     rule: Name
     reason: Text
     needs: Needs = Needs()
+    edited_by: Added[Person] = None
 
 
 class CallResult(Part):
@@ -336,7 +380,7 @@ class TurnForwarded(Fact):
     attempt: Attempt
     pack: Pack
     verdicts: PerCall[Verdict]
-    guards: Annotated[list[Guard], Field(max_length=2 * MOST_CALLS)] = []
+    guards: Annotated[list[Guard], Field(max_length=8 * MOST_CALLS)] = []
     would_have: Annotated[list[Text], Field(max_length=MOST_CALLS)] = []
 
 
@@ -349,6 +393,8 @@ class TurnHeld(Fact):
     will_run: CallIds = []
     expires_at: AwareDatetime
     remind_at: AwareDatetime
+    escalate_at: Added[AwareDatetime] = None
+    would_have: Added[Annotated[list[Text], Field(max_length=MOST_CALLS)]] = None
 
 
 @said_by("policy", "turn-refused")
@@ -401,6 +447,45 @@ class HoldEscalated(Fact):
 class HoldExpired(Fact):
     turn: Turn
     call_ids: CallIds
+
+
+# The tenant's own line
+
+
+@said_by("approvals", "stop-set", catalogue=TENANT_FACTS)
+class StopSet(Fact):
+    """From now on no write of this tool (None: of any) that moves more than this (None: or anything) is done."""
+
+    stop_id: Name
+    tool: Name | None = None
+    above_minor: Minor | None = None
+    reason: Text
+    by: Person
+
+
+@said_by("approvals", "stop-lifted", catalogue=TENANT_FACTS)
+class StopLifted(Fact):
+    stop_id: Name
+    reason: Text = ""
+    by: Person
+
+
+@said_by("approvals", "policy-promoted", catalogue=TENANT_FACTS)
+class PolicyPromoted(Fact):
+    """From now on policy judges by this pack; `report` is what its promoter was shown."""
+
+    pack: Pack
+    text: Text
+    report: Json = {}
+    by: Person
+
+
+@said_by("approvals", "budget-set", catalogue=TENANT_FACTS)
+class BudgetSet(Fact):
+    """What the tenant's model calls may cost a day (UTC); None: no limit."""
+
+    day_micro_usd: Count | None
+    by: Person
 
 
 Decided = CallDecided | DecisionRefused

@@ -16,12 +16,12 @@ from nats.aio.msg import Msg
 from contracts import events
 from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import Draft, Event, Link
-from contracts.facts import CATALOGUE
+from contracts.facts import CATALOGUE, TENANT_FACTS
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
 from contracts.recent import Recent
 from contracts.requests import Requests
-from contracts.subjects import RUNS, RunKey
+from contracts.subjects import RUNS, TENANTS, RunKey
 from contracts.tracing import traceparent_behind
 
 logger = structlog.get_logger()
@@ -31,7 +31,9 @@ Clock = Callable[[], datetime]
 CONFLICT_CODES = (10071, 10164)
 # Facts that end a run are read by everyone: no fold may miss them.
 TERMINAL = frozenset(kind for kind, fact in CATALOGUE.items() if fact.terminal)
-EVERYTHING = frozenset(CATALOGUE)
+EVERYTHING = frozenset(CATALOGUE) | frozenset(TENANT_FACTS)
+# How the subjects of each stream begin.
+_LINES = {RUNS: "run", TENANTS: "tenant"}
 # Live events that wait for a follower. What does not fit is read from the stream, which has it anyway.
 _WAITING = 4096
 # Answers to a batched read that are its end: nothing more, nothing at all.
@@ -49,7 +51,7 @@ class Log(Protocol):
 
 
 class JetStreamLog:
-    """The log on a JetStream stream.
+    """The log on a JetStream stream: the runs' lines, or with TENANTS the tenants' own.
 
     A process keeps recent histories in memory and fetches, by sequence, only what it lacks and only the kinds that its
     own folds read (`reads`; the kinds that end a run are always among them).
@@ -60,10 +62,12 @@ class JetStreamLog:
         nc: Client,
         reads: Iterable[str] = EVERYTHING,
         *,
+        stream: str = RUNS,
         clock: Clock = lambda: datetime.now(UTC),
         timeout: float = 5.0,
     ) -> None:
         self._nc = nc
+        self._line, self._get_from = _LINES[stream], f"$JS.API.DIRECT.GET.{stream}"
         self._reads = frozenset(reads) | TERMINAL
         self._clock = clock
         self._timeout = timeout
@@ -140,9 +144,7 @@ class JetStreamLog:
 
     async def _get(self, query: dict[str, object]) -> Event | None:
         try:
-            answer = await self._requests.ask(
-                f"$JS.API.DIRECT.GET.{RUNS}", json.dumps(query).encode(), timeout=self._timeout
-            )
+            answer = await self._requests.ask(self._get_from, json.dumps(query).encode(), timeout=self._timeout)
         except (nats.errors.Error, OSError) as error:
             raise Outage(f"The log did not answer a read: {error!r}") from error
         headers = answer.headers or {}
@@ -221,13 +223,13 @@ class JetStreamLog:
             with suppress(asyncio.QueueFull):
                 queue.put_nowait(_found(msg))
 
-        subscription = await self._nc.subscribe(f"log.run.{scope}", cb=arrived) if live else None
+        subscription = await self._nc.subscribe(f"log.{self._line}.{scope}", cb=arrived) if live else None
         behind = True
         try:
             while True:
                 if behind:
                     try:
-                        async for sequence, event in self._behind(after, f"run.{scope}"):
+                        async for sequence, event in self._behind(after, f"{self._line}.{scope}"):
                             after = sequence
                             if event is not None:
                                 yield event
@@ -268,7 +270,7 @@ class JetStreamLog:
             subscription = await self._nc.subscribe(inbox)
             try:
                 query = {"seq": sequence, "next_by_subj": subjects, "batch": size}
-                await self._nc.publish(f"$JS.API.DIRECT.GET.{RUNS}", json.dumps(query).encode(), reply=inbox)
+                await self._nc.publish(self._get_from, json.dumps(query).encode(), reply=inbox)
                 while True:
                     answer = await subscription.next_msg(timeout=self._timeout)
                     headers = answer.headers or {}

@@ -33,11 +33,21 @@ def is_the_customer(person: Somebody, customer: Customer) -> bool:
     return _folded(customer.email) in {_folded(email) for email in emails if email}
 
 
-def may_release(person: Person, needs: Needs, started: RunStarted) -> bool:
-    """Whether a person's word counts for a hold: of the role, and neither who asked for it nor its customer."""
-    if same(person, started.requested_by) or is_the_customer(person, started.ticket.customer):
+def may_release(person: Person, needs: Needs, started: RunStarted, edited_by: Person | None = None) -> bool:
+    """Whether a person's word counts for a hold: of the role, within their own limit, and neither who asked for it, nor
+    who changed it into this, nor its customer."""
+    if same(person, started.requested_by) or (edited_by is not None and same(person, edited_by)):
         return False
-    return reaches(person.role, needs.role)
+    if is_the_customer(person, started.ticket.customer):
+        return False
+    return reaches(person.role, needs.role) and within_own_limit(person, needs)
+
+
+def within_own_limit(person: Somebody, needs: Needs) -> bool:
+    """Whether a person may release so much. Of what moves an unknown amount, who has a limit may release nothing."""
+    if person.limit_minor is None:
+        return True
+    return needs.amount_minor is not None and needs.amount_minor <= person.limit_minor
 
 
 def enough(needs: Needs, people: Iterable[Person]) -> bool:

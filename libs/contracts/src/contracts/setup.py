@@ -7,7 +7,7 @@ from nats.aio.client import Client
 
 from contracts.settings import ACK_WAIT
 from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
-from contracts.topology import HEARS, HEARS_DEAD, HEARS_TIMERS
+from contracts.topology import HEARS, HEARS_DEAD, HEARS_TENANTS, HEARS_TIMERS
 
 _NANOSECONDS = 1_000_000_000
 DEAD_KEPT = 30 * 24 * 3600  # seconds
@@ -40,7 +40,8 @@ def _streams(replicas: int) -> list[dict[str, Any]]:
     kept = {**common, "retention": "limits", "deny_delete": True, "deny_purge": True}
     return [
         {**kept, "name": RUNS, "subjects": ["run.>"], "republish": {"src": "run.>", "dest": "log.run.>"}},
-        {**kept, "name": TENANTS, "subjects": ["tenant.>"]},
+        {**kept, "name": TENANTS, "subjects": ["tenant.>"],
+         "republish": {"src": "tenant.>", "dest": "log.tenant.>"}},
         {**common, "name": DEAD, "subjects": ["dead.>"], "retention": "limits", "max_age": DEAD_KEPT * _NANOSECONDS},
         {**common, "name": TIMERS, "subjects": ["timer.>"], "retention": "workqueue", "allow_msg_schedules": True,
          "max_msgs_per_subject": 1, "discard": "old", "allow_rollup_hdrs": True},
@@ -65,6 +66,10 @@ def _consumers(ack_wait: float = ACK_WAIT) -> list[tuple[str, dict[str, Any]]]:
         *(
             (RUNS, consumer(service, f"deliver.{service}", [f"run.*.*.{kind}" for kind in kinds]))
             for service, kinds in HEARS.items()
+        ),
+        *(
+            (TENANTS, consumer(service, f"deliver.tenant.{service}", [f"tenant.*.{kind}" for kind in kinds]))
+            for service, kinds in HEARS_TENANTS.items()
         ),
         *((TIMERS, consumer(s, f"deliver.timer.{s}", [f"timer.due.{s}.>"])) for s in HEARS_TIMERS),
         *((DEAD, consumer(s, f"deliver.dead.{s}", ["dead.>"])) for s in HEARS_DEAD),

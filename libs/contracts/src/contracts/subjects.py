@@ -1,4 +1,4 @@
-"""Subjects of the log: `run.<tenant>.<run>.<author>.<fact>`, built and read in one place."""
+"""Subjects of the log: `run.<tenant>.<run>.<author>.<fact>`, `tenant.<tenant>.<author>.<fact>`, built and read here."""
 
 import re
 from dataclasses import dataclass
@@ -41,13 +41,30 @@ class RunKey:
         return f"run.{self.tenant}.{self.run}.{kind}"
 
 
+class TenantKey(RunKey):
+    """A tenant's own line of facts, which is no run's; where a run is named, the tenant is."""
+
+    __slots__ = ()
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(tenant, tenant)
+
+    @property
+    def every(self) -> str:
+        return f"tenant.{self.tenant}.>"
+
+    def subject(self, kind: str) -> str:
+        return f"tenant.{self.tenant}.{kind}"
+
+
 def parse(subject: str) -> tuple[RunKey, str]:
-    """The run and the kind (`author.fact`) that a fact's subject names. Raises BadToken for any other subject."""
-    tokens = subject.split(".")
-    if len(tokens) != 5 or tokens[0] != "run":
-        raise BadToken(f"{subject[:200]!r} is not the subject of a run's fact.")
-    _, tenant, run, author, name = tokens
-    return RunKey(tenant, run), f"{author}.{name}"
+    """The line and the kind (`author.fact`) that a fact's subject names. Raises BadToken for any other subject."""
+    match subject.split("."):
+        case "run", tenant, run, author, name:
+            return RunKey(tenant, run), f"{author}.{name}"
+        case "tenant", tenant, author, name:
+            return TenantKey(tenant), f"{author}.{name}"
+    raise BadToken(f"{subject[:200]!r} is not the subject of a fact.")
 
 
 def live(key: RunKey) -> str:

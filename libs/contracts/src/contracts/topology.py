@@ -26,15 +26,25 @@ HEARS: dict[str, tuple[str, ...]] = {
     "approvals": ("policy.turn-held",),
 }
 
+# The kinds of tenants' facts that a service has to have heard, whichever of its processes it is: what it then keeps.
+HEARS_TENANTS: dict[str, tuple[str, ...]] = {
+    "tools-shop": ("approvals.stop-set", "approvals.stop-lifted"),
+}
+# Who says, and who reads along in every process.
+SAYS_TENANTS = ("approvals",)
+READS_TENANTS = ("policy", "agent-runner", "gateway")
+
 # Requests that a service answers.
 ANSWERS: dict[str, tuple[str, ...]] = {
-    "approvals": ("ask.approvals.decide",),
+    "approvals": ("ask.approvals.decide", "ask.approvals.tenant"),
+    "policy": ("ask.policy.check",),
     "tools-shop": ("ask.tools.catalogue", "ask.tools.quote"),
 }
 
 # Requests that a service makes.
 ASKS: dict[str, tuple[str, ...]] = {
-    "gateway": ("ask.approvals.decide", "ask.tools.quote"),
+    "gateway": ("ask.approvals.decide", "ask.approvals.tenant", "ask.tools.quote"),
+    "approvals": ("ask.tools.quote", "ask.policy.check"),
     "agent-runner": ("ask.tools.catalogue",),
 }
 
@@ -54,6 +64,14 @@ def permissions(service: str) -> dict[str, Any]:
     subscribe = [f"_INBOX_{service}.>", *ANSWERS.get(service, ())]
     if service in HEARS:
         subscribe.append(f"deliver.{service}")
+    if service in HEARS_TENANTS:
+        publish.append(f"$JS.ACK.TENANTS.{service}.>")
+        subscribe.append(f"deliver.tenant.{service}")
+    if service in SAYS_TENANTS:
+        publish += [f"tenant.*.{AUTHORS[service]}.>", "$JS.API.DIRECT.GET.TENANTS"]
+    if service in READS_TENANTS:
+        publish.append("$JS.API.DIRECT.GET.TENANTS")
+        subscribe.append("log.tenant.>")
     if service in HEARS_TIMERS:
         publish += [f"timer.set.{service}.>", f"$JS.ACK.TIMERS.{service}.>"]
         subscribe.append(f"deliver.timer.{service}")
@@ -68,7 +86,7 @@ def permissions(service: str) -> dict[str, Any]:
 
 
 READER = {
-    "publish": ["$JS.API.DIRECT.GET.RUNS", "$JS.API.STREAM.INFO.RUNS"],
-    "subscribe": ["_INBOX_reader.>", "log.run.>", "live.>"],
+    "publish": ["$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.TENANTS", "$JS.API.STREAM.INFO.RUNS"],
+    "subscribe": ["_INBOX_reader.>", "log.run.>", "log.tenant.>", "live.>"],
     "allow_responses": False,
 }

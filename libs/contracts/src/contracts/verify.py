@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from contracts.edits import carries_over
 from contracts.events import Event
 from contracts.facts import (
     AnswerUnfinished,
     CallDecided,
+    CallQuote,
     Hold,
     ReplyGiven,
     RunEnded,
@@ -20,7 +22,7 @@ from contracts.facts import (
     TurnRefused,
 )
 from contracts.people import enough, may_release, who
-from contracts.subjects import RunKey
+from contracts.subjects import RunKey, TenantKey
 
 # What may still be said of a run that has ended: an effect that had happened, and what nobody acts on any more.
 AFTER_THE_END = frozenset(
@@ -57,7 +59,9 @@ def verify_run(events: list[Event]) -> list[Violation]:
         return []
     line = list(_line(events))
     # Behind a break in the line nothing can be concluded: what follows would be blamed for what is missing.
-    return line or _Run(events[0].key).judge(events)
+    if line or isinstance(events[0].key, TenantKey):
+        return line
+    return _Run(events[0].key).judge(events)
 
 
 def _line(events: list[Event]) -> Iterator[Violation]:
@@ -101,8 +105,8 @@ class _Turn:
     holds: dict[int, TurnHeld] = field(default_factory=dict)
     # Those that came in time: each counts for the effect that it names, in whichever attempt.
     decisions: list[CallDecided] = field(default_factory=list)
-    # Whether a held call was approved with changed arguments, so that it is quoted anew.
-    edited: bool = False
+    # Approvals with changed arguments since the last quote: what they came to is quoted anew.
+    edits: list[CallDecided] = field(default_factory=list)
     # What may come next: a quote, a judgement of the latest quote, decisions, an execution; or nothing more.
     waits_for: str = "quote"
 
@@ -203,14 +207,18 @@ class _Run:
         # Quoted anew: the forwarded turn met a changed world, or a held call was edited.
         if (turn := self._turn(quoted, "quote", "execution", "decisions")) is None:
             return
-        if turn.waits_for == "decisions" and not turn.edited:
+        if turn.waits_for == "decisions" and not turn.edits:
             self._wrong(3, "a held turn is quoted anew though nobody has changed it.")
         if quoted.attempt != len(turn.quotes) + 1:
             self._wrong(3, f"attempt {quoted.attempt} where attempt {len(turn.quotes) + 1} is due.")
         if [quote.call_id for quote in quoted.quotes] != [call.call_id for call in turn.proposed.calls]:
             self._wrong(3, "the quote does not cover the turn's calls in their order.")
+        now = {quote.call_id: quote.edited for quote in quoted.quotes}
+        for edit in turn.edits:
+            if now.get(edit.call_id) != edit.digest:
+                self._wrong(5, f"call {edit.call_id} was changed by a person, and its quote does not say so.")
         turn.quotes[quoted.attempt] = quoted
-        turn.edited = False
+        turn.edits = []
         turn.waits_for = "judgement"
 
     def _held(self, held: TurnHeld) -> None:
@@ -246,7 +254,8 @@ class _Run:
             self._wrong(5, f"what was decided of call {decided.call_id} is not what was held.")
         elif self._event.time < held.expires_at:
             turn.decisions.append(decided)
-            turn.edited = turn.edited or decided.edited is not None
+            if decided.edited is not None and decided.decision == "approve":
+                turn.edits.append(decided)
 
     # Rules 4 and 5: results, and what entitled them
 
@@ -269,21 +278,23 @@ class _Run:
                 self._wrong(5, f"call {quote.call_id} was executed though its verdict was not to run it.")
             elif any(d.call_id == quote.call_id and d.decision == "decline" for d in turn.decisions):
                 self._wrong(5, f"call {quote.call_id} was declined and executed.")
-            elif (hold := holds.get((quote.call_id, quote.digest))) and not self._released(turn, hold):
+            # What a person changed was held as it had been, unless it was held anew.
+            elif (
+                hold := holds.get((quote.call_id, quote.digest)) or holds.get((quote.call_id, quote.edited or ""))
+            ) and not self._released(turn, hold, quote):
                 self._wrong(5, f"call {quote.call_id} was held and executed without the decisions that it needed.")
 
-    def _released(self, turn: _Turn, hold: Hold) -> bool:
+    def _released(self, turn: _Turn, hold: Hold, quote: CallQuote) -> bool:
+        """Whether enough people approved this very effect, or changed the call into it and their word carries over."""
         assert self._started is not None  # noqa: S101 - event 0 was checked
-        decisions = [decided for decided in turn.decisions if decided.call_id == hold.call_id]
+        earlier = {q.digest: q for quoted in turn.quotes.values() for q in quoted.quotes if q.call_id == hold.call_id}
+        approvals = [d for d in turn.decisions if (d.call_id, d.decision) == (hold.call_id, "approve")]
+        edits = [d for d in approvals if d.edited is not None]
+        carried = [d for d in edits if d.digest == quote.edited and carries_over(earlier[d.digest], quote)]
         # Who changed what was asked for has asked for it, too.
-        asked = {who(d.by) for d in decisions if d.edited is not None and d.digest != hold.digest}
-        people = [
-            decided.by
-            for decided in decisions
-            if (decided.decision, decided.digest, decided.edited) == ("approve", hold.digest, None)
-            and who(decided.by) not in asked
-            and may_release(decided.by, hold.needs, self._started)
-        ]
+        asked = {who(d.by) for d in edits} - {who(d.by) for d in carried}
+        plain = [d for d in approvals if d.edited is None and d.digest == quote.digest and who(d.by) not in asked]
+        people = [d.by for d in plain + carried if may_release(d.by, hold.needs, self._started, hold.edited_by)]
         return enough(hold.needs, people)
 
     def _quoted_in(self, turn: _Turn, attempt: int) -> list[tuple[str, str]]:
