@@ -1,4 +1,4 @@
-"""Runs the Alembic scripts of a package, whose `env.py` is handed a connection and the version table's schema."""
+"""Runs the Alembic scripts of each service, in its own schema, as the owner."""
 
 import importlib.util
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import psycopg
 
 from turngate.databases import KEEPS
+
+ALEMBIC = Path(__file__).with_name("alembic")
 
 
 def migrate_all(owner_dsn: str) -> list[str]:
@@ -17,7 +19,7 @@ def migrate_all(owner_dsn: str) -> list[str]:
 
 
 def migrate(owner_dsn: str, package: str, schema: str) -> None:
-    """Runs what is missing in one transaction. `env.py` finds `connection` and `schema` in `config.attributes`."""
+    """Runs what is missing in one transaction. The version table lies in `schema`."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine, pool
@@ -26,7 +28,9 @@ def migrate(owner_dsn: str, package: str, schema: str) -> None:
     if directory is None:
         raise LookupError(f"there is no package {package}")
     config = Config()
-    config.set_main_option("script_location", str(directory).replace("%", "%%"))
+    for name, path in (("script_location", ALEMBIC), ("version_locations", directory)):
+        config.set_main_option(name, str(path).replace("%", "%%"))
+    config.set_main_option("path_separator", "newline")  # a directory's name may hold anything else
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(owner_dsn), poolclass=pool.NullPool)
     with engine.begin() as connection:
         config.attributes |= {"connection": connection, "schema": schema}
@@ -35,10 +39,10 @@ def migrate(owner_dsn: str, package: str, schema: str) -> None:
 
 
 def directory_of(package: str) -> Path | None:
-    """Where the package lies, found without importing it (or its parent's dependencies)."""
+    """Where the package's scripts lie, found without importing it (or its parent's dependencies)."""
     parent, _, name = package.rpartition(".")
     spec = importlib.util.find_spec(parent)
     for place in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(place) / name / "env.py").exists():
-            return Path(place) / name
+        if (found := Path(place) / name / "versions").is_dir():
+            return found
     return None

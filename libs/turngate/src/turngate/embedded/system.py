@@ -166,7 +166,7 @@ def _fingerprint(tenants: Path) -> str:
     places = [tenants]
     for keep in databases.KEEPS:
         directory = directory_of(keep.migrations)
-        places += [directory.parent] if directory else []
+        places += [directory.parent.parent] if directory else []
     return hashlib.sha256("\n".join(_files(places)).encode()).hexdigest()
 
 

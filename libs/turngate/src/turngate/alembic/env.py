@@ -1,4 +1,4 @@
-"""Alembic's way in: whoever runs the migrations hands over the connection and the schema."""
+"""Alembic's way in, the same for every service's scripts: they run over the connection that `migrate` hands over."""
 
 from alembic import context
 
