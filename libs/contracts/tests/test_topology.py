@@ -14,7 +14,7 @@ from contracts.facts import CATALOGUE
 from contracts.history import History
 from contracts.requests import Requests
 from contracts.subjects import RunKey
-from contracts.topology import ANSWERS, ASKS, AUTHORS, HEARS, HEARS_DEAD, HEARS_TIMERS, READER, permissions
+from contracts.topology import ANSWERS, ASKS, AUTHORS, BESIDE, HEARS, HEARS_DEAD, HEARS_TIMERS, READER, permissions
 
 from .servers import SOON, House, Server, own_server
 
@@ -42,8 +42,10 @@ def test_nobody_is_given_what_manages_streams_or_hears_what_lost(service: str) -
 def test_every_kind_that_is_heard_is_said_by_somebody() -> None:
     for kinds in HEARS.values():
         assert set(kinds) <= set(CATALOGUE)
-    assert set(HEARS) <= set(AUTHORS)
-    assert {*HEARS_TIMERS, *HEARS_DEAD} <= set(AUTHORS)
+    lines = {*AUTHORS, *(line for lines in BESIDE.values() for line in lines)}
+    assert set(HEARS) <= lines
+    assert {*HEARS_TIMERS, *HEARS_DEAD} <= lines
+    assert set(BESIDE) <= set(AUTHORS)
 
 
 def test_every_request_is_answered_by_one() -> None:

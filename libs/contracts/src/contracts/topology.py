@@ -22,9 +22,19 @@ HEARS: dict[str, tuple[str, ...]] = {
         "agent.handed-over",
     ),
     "policy": ("tools.turn-quoted", "approvals.call-decided", "approvals.hold-expired"),
-    "tools-shop": ("agent.turn-proposed", "policy.turn-forwarded"),
+    "tools-shop": ("agent.turn-proposed", "policy.turn-forwarded", "approvals.call-decided"),
     "approvals": ("policy.turn-held",),
+    "notifications": (
+        "policy.turn-held",
+        "approvals.reminder-sent",
+        "approvals.hold-escalated",
+        "approvals.hold-expired",
+    ),
 }
+
+# Lines that a service has beside its own, each with a consumer, timers and dead letters of its own: what waits there
+# (a receiver that is slow, say) is in nobody's way.
+BESIDE: dict[str, tuple[str, ...]] = {"approvals": ("notifications",)}
 
 # The kinds of tenants' facts that a service has to have heard, whichever of its processes it is: what it then keeps.
 HEARS_TENANTS: dict[str, tuple[str, ...]] = {
@@ -48,7 +58,7 @@ ASKS: dict[str, tuple[str, ...]] = {
     "agent-runner": ("ask.tools.catalogue",),
 }
 
-HEARS_TIMERS = ("approvals", "agent-runner")
+HEARS_TIMERS = ("approvals", "agent-runner", "notifications")
 HEARS_DEAD = ("agent-runner", "gateway")
 
 
@@ -82,6 +92,9 @@ def permissions(service: str) -> dict[str, Any]:
         publish.append("live.>")
     if service == "gateway":
         subscribe += ["log.run.>", "live.>"]
+    for line in BESIDE.get(service, ()):
+        publish += [f"$JS.ACK.RUNS.{line}.>", f"$JS.ACK.TIMERS.{line}.>", f"timer.set.{line}.>", f"dead.{line}"]
+        subscribe += [f"_INBOX_{line}.>", f"deliver.{line}", f"deliver.timer.{line}"]
     return {"publish": publish, "subscribe": subscribe, "allow_responses": service in ANSWERS}
 
 
