@@ -273,6 +273,11 @@ FAIR: dict[str, Story] = {
         *HELD, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=1, edited=""), forwarded(2, "less"),
         executed(2), *THE_END,
     ],
+    "an edit that brings it within the editor's own limit": [
+        *HELD[:3], held(amount=9_000),
+        decided(SAM.model_copy(update={"limit_minor": 5_000}), edited={"amount_pence": 5_000}),
+        quoted(2, "less", amount=5_000, edited=""), forwarded(2, "less"), executed(2), *THE_END,
+    ],
     "an edit of one of two that the other releases": [
         *TWO_NEEDED, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=1, edited=""),
         held(2, "less", people=2, one_of_role="lead"), decided(LEE, world="less"), forwarded(2, "less"), executed(2),

@@ -360,6 +360,10 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
         *HELD, decided(SAM, edited={"amount_pence": 9_001}), quoted(2, "more", amount=9_001, edited=""),
         forwarded(2, "more"), executed(2),
     ]),
+    ("an edit whose quote came to something else later", 5, "without the decisions", [
+        *HELD, decided(SAM, edited={"amount_pence": 2}), quoted(2, "less", amount=2, edited=""), forwarded(2, "less"),
+        quoted(3, "other", amount=1, edited=""), forwarded(3, "other"), executed(3),
+    ]),
     ("an edit by who may not release", 5, "without the decisions", [
         *HELD, decided(ALEX, edited={"amount_pence": 1}), quoted(2, "less", amount=1, edited=""),
         forwarded(2, "less"), executed(2),

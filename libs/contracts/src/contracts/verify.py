@@ -107,6 +107,8 @@ class _Turn:
     decisions: list[CallDecided] = field(default_factory=list)
     # Approvals with changed arguments since the last quote: what they came to is quoted anew.
     edits: list[CallDecided] = field(default_factory=list)
+    # What each of them came to, in the quote that followed it.
+    came_to: list[tuple[CallDecided, CallQuote]] = field(default_factory=list)
     # What may come next: a quote, a judgement of the latest quote, decisions, an execution; or nothing more.
     waits_for: str = "quote"
 
@@ -213,10 +215,12 @@ class _Run:
             self._wrong(3, f"attempt {quoted.attempt} where attempt {len(turn.quotes) + 1} is due.")
         if [quote.call_id for quote in quoted.quotes] != [call.call_id for call in turn.proposed.calls]:
             self._wrong(3, "the quote does not cover the turn's calls in their order.")
-        now = {quote.call_id: quote.edited for quote in quoted.quotes}
+        now = {quote.call_id: quote for quote in quoted.quotes}
         for edit in turn.edits:
-            if now.get(edit.call_id) != edit.digest:
+            if edit.call_id not in now or now[edit.call_id].edited != edit.digest:
                 self._wrong(5, f"call {edit.call_id} was changed by a person, and its quote does not say so.")
+            else:
+                turn.came_to.append((edit, now[edit.call_id]))
         turn.quotes[quoted.attempt] = quoted
         turn.edits = []
         turn.waits_for = "judgement"
@@ -289,13 +293,20 @@ class _Run:
         assert self._started is not None  # noqa: S101 - event 0 was checked
         earlier = {q.digest: q for quoted in turn.quotes.values() for q in quoted.quotes if q.call_id == hold.call_id}
         approvals = [d for d in turn.decisions if (d.call_id, d.decision) == (hold.call_id, "approve")]
-        edits = [d for d in approvals if d.edited is not None]
-        carried = [d for d in edits if d.digest == quote.edited and carries_over(earlier[d.digest], quote)]
+        carried = [
+            edit
+            for edit, came_to in turn.came_to
+            if edit.call_id == hold.call_id
+            and came_to.digest == quote.digest
+            and carries_over(earlier[edit.digest], quote)
+        ]
         # Who changed what was asked for has asked for it, too.
-        asked = {who(d.by) for d in edits} - {who(d.by) for d in carried}
+        asked = {who(d.by) for d in approvals if d.edited is not None} - {who(d.by) for d in carried}
         plain = [d for d in approvals if d.edited is None and d.digest == quote.digest and who(d.by) not in asked]
-        people = [d.by for d in plain + carried if may_release(d.by, hold.needs, self._started, hold.edited_by)]
-        return enough(hold.needs, people)
+        moves = quote.effect.amount_minor if quote.effect else None
+        needs = hold.needs.model_copy(update={"amount_minor": moves}) if quote.edited else hold.needs
+        people = [d.by for d in plain + carried if may_release(d.by, needs, self._started, hold.edited_by)]
+        return enough(needs, people)
 
     def _quoted_in(self, turn: _Turn, attempt: int) -> list[tuple[str, str]]:
         quoted = turn.quotes.get(attempt)
