@@ -2,10 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from contracts.facts import CallQuote, Effect, Needs, QuoteFacts
+from policy.limits import About
 from policy.pack import PolicyPack
 from policy.rules import AskPeople, Refuse, judge
+
+_NOW = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_ABOUT = About(tenant="tenant", profile="support", customer="customer", now=_NOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ def _expected(amount: int, pack: PolicyPack) -> str:
 
 def _found(amounts: tuple[int, ...], pack: PolicyPack) -> str:
     """What becomes of the whole turn: one refused, none runs; one held, all wait."""
-    judgements = judge([_quote(amounts, at, pack) for at in range(len(amounts))], pack)
+    judgements = judge([_quote(amounts, at, pack) for at in range(len(amounts))], pack, _ABOUT)
     if any(isinstance(judgement, Refuse) for judgement in judgements):
         return "refused"
     needs = [judgement.needs for judgement in judgements if isinstance(judgement, AskPeople)]
@@ -48,7 +54,8 @@ def _found(amounts: tuple[int, ...], pack: PolicyPack) -> str:
 
 
 def _quote(amounts: tuple[int, ...], at: int, pack: PolicyPack) -> CallQuote:
-    """The refund as the shop would quote it: its facts have seen the turn's earlier ones."""
+    """The refund as the shop would quote it for somebody who never had one: its facts have seen the turn's earlier."""
+    total = sum(amounts[: at + 1])
     return CallQuote(
         call_id=f"call-{at}",
         tool="issue_refund",
@@ -56,7 +63,16 @@ def _quote(amounts: tuple[int, ...], at: int, pack: PolicyPack) -> CallQuote:
         arguments={},
         subject="customer",
         effect=Effect(summary="", object=f"order-{at}", amount_minor=amounts[at], currency=pack.currency),
-        facts=QuoteFacts(refunded_today_minor=sum(amounts[: at + 1])),
+        facts=QuoteFacts(
+            refunded_today_minor=total,
+            refunds_today_by_customer=at + 1,
+            refunded_today_by_profile_minor=total,
+            refunded_today_of_tenant_minor=total,
+            refunds_today_of_tenant=at + 1,
+            last_refund_at=_NEVER,
+            last_declined_at=_NEVER,
+            window_from=_NOW - timedelta(days=1),
+        ),
         digest="0" * 64,
     )
 

@@ -1,9 +1,11 @@
 """Quotes as the shop would make them, and the pack that they are judged by."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from contracts.canonical import sha256
 from contracts.facts import CallQuote, Effect, QuoteFacts
+from policy.limits import About
 
 PACK = """\
 name: acme
@@ -25,6 +27,8 @@ hold:
   expires_after_seconds: 86400
 """
 
+ABOUT = About(tenant="acme", profile="support", customer="C-1004", now=datetime(2026, 11, 2, 9, 0, tzinfo=UTC))
+
 
 def read(call_id: str = "r") -> CallQuote:
     return CallQuote(call_id=call_id, tool="get_order", kind="read", arguments={}, digest=sha256(call_id))
@@ -40,9 +44,10 @@ def refund(
     again_after: str | None = None,
     tool: str = "issue_refund",
     state: str = "delivered",
+    facts: dict[str, Any] | None = None,
     **more: Any,
 ) -> CallQuote:
-    """`today` is what the customer is refunded today with this call; -1: only this."""
+    """`today` is what the customer is refunded today with this call; -1: only this. `facts` are further ones."""
     return CallQuote(
         call_id=call_id,
         tool=tool,
@@ -50,7 +55,9 @@ def refund(
         arguments={"order_reference": "ORD-10042"},
         subject=customer,
         effect=Effect(summary="A refund", object="ORD-10042", amount_minor=amount, currency=currency),
-        facts=QuoteFacts(refunded_today_minor=amount if today == -1 else today, again_after=again_after),
+        facts=QuoteFacts(
+            refunded_today_minor=amount if today == -1 else today, again_after=again_after, **(facts or {})
+        ),
         digest=sha256([call_id, amount, currency, customer, state]),
         **more,
     )

@@ -5,7 +5,7 @@ from contracts.facts import CallQuote, Guard, Needs
 from policy.pack import PolicyPack
 from policy.rules import AskPeople, Refuse, Run, guards, judge
 
-from .quotes import read, refund, write
+from .quotes import ABOUT, read, refund, write
 
 ONE = Needs(role="approver", people=1)
 TWO = Needs(role="approver", people=2, one_of_role="lead")
@@ -28,7 +28,7 @@ TWO = Needs(role="approver", people=2, one_of_role="lead")
     ],
 )
 def test_it_runs_without_a_person(pack: PolicyPack, quote: CallQuote, rule: str) -> None:
-    [judgement] = judge([quote], pack)
+    [judgement] = judge([quote], pack, ABOUT)
 
     assert isinstance(judgement, Run)
     assert judgement.rule == rule
@@ -54,10 +54,10 @@ def test_it_runs_without_a_person(pack: PolicyPack, quote: CallQuote, rule: str)
     ],
 )
 def test_people_must_release_it(pack: PolicyPack, quote: CallQuote, rule: str, needs: Needs) -> None:
-    [judgement] = judge([quote], pack)
+    [judgement] = judge([quote], pack, ABOUT)
 
     assert isinstance(judgement, AskPeople)
-    assert (judgement.rule, judgement.needs) == (rule, needs)
+    assert (judgement.rule, judgement.needs.model_copy(update={"amount_minor": None})) == (rule, needs)
     assert judgement.reason
 
 
@@ -79,7 +79,7 @@ def test_people_must_release_it(pack: PolicyPack, quote: CallQuote, rule: str, n
     ],
 )
 def test_nobody_can_release_it(pack: PolicyPack, quote: CallQuote, rule: str, says: str) -> None:
-    [judgement] = judge([quote], pack)
+    [judgement] = judge([quote], pack, ABOUT)
 
     assert isinstance(judgement, Refuse)
     assert judgement.rule == rule
@@ -87,15 +87,16 @@ def test_nobody_can_release_it(pack: PolicyPack, quote: CallQuote, rule: str, sa
 
 
 def test_two_small_refunds_of_one_turn_do_not_slip_under_the_limit(pack: PolicyPack) -> None:
-    first, second = judge([refund("a", 4000), refund("b", 4000, today=8000)], pack)
+    first, second = judge([refund("a", 4000), refund("b", 4000, today=8000)], pack, ABOUT)
 
-    assert first == Run("within-automatic-limit", pays=True)
+    assert isinstance(first, Run)
+    assert first.pays
     assert isinstance(second, AskPeople)
     assert second.reason == "£80.00 to one customer today is above the £50.00 that needs no person."
 
 
 def test_a_day_total_that_forgets_the_turns_earlier_calls_is_corrected(pack: PolicyPack) -> None:
-    _, second = judge([refund("a", 4000), refund("b", 4000, today=4000)], pack)
+    _, second = judge([refund("a", 4000), refund("b", 4000, today=4000)], pack, ABOUT)
 
     assert isinstance(second, AskPeople)
 
@@ -103,40 +104,58 @@ def test_a_day_total_that_forgets_the_turns_earlier_calls_is_corrected(pack: Pol
 def test_splitting_an_amount_reaches_no_lower_tier(pack: PolicyPack) -> None:
     calls = [refund(f"c{n}", 20_000, today=20_000 * n) for n in range(1, 4)]
 
-    assert [judgement.needs for judgement in judge(calls, pack) if isinstance(judgement, AskPeople)] == [TWO] * 3
+    needs = [judgement.needs for judgement in judge(calls, pack, ABOUT) if isinstance(judgement, AskPeople)]
+    assert needs == [TWO.model_copy(update={"amount_minor": 60_000})] * 3
 
 
 def test_splitting_an_amount_does_not_pass_the_last_tier(pack: PolicyPack) -> None:
     calls = [refund(f"c{n}", 90_000, today=90_000 * n) for n in range(1, 4)]
 
-    assert all(isinstance(judgement, Refuse) for judgement in judge(calls, pack))
+    assert all(isinstance(judgement, Refuse) for judgement in judge(calls, pack, ABOUT))
 
 
 def test_customers_are_judged_apart(pack: PolicyPack) -> None:
     calls = [refund("a", 4000, customer="C-1"), refund("b", 4000, customer="C-2"), refund("c", 40_000, customer="C-3")]
 
-    first, second, third = judge(calls, pack)
+    first, second, third = judge(calls, pack, ABOUT)
 
     assert isinstance(first, Run)
     assert isinstance(second, Run)
     assert isinstance(third, AskPeople)
-    assert third.needs == ONE
+    assert third.needs == ONE.model_copy(update={"amount_minor": 40_000})
 
 
 def test_what_moves_no_money_counts_towards_nothing(pack: PolicyPack) -> None:
     calls = [refund("a", 150_000, will_fail="no"), refund("b", 150_000, duplicate_of="RF-1"), refund("c", 40_000)]
 
-    third = judge(calls, pack)[2]
+    third = judge(calls, pack, ABOUT)[2]
 
     assert isinstance(third, AskPeople)
-    assert third.needs == ONE
+    assert third.needs == ONE.model_copy(update={"amount_minor": 40_000})
 
 
 def test_a_guard_is_kept_for_each_customer_who_is_paid_without_a_person(pack: PolicyPack) -> None:
-    paying = [refund("a", 900, customer="C-2"), refund("b", 800, customer="C-1"), refund("c", 100, customer="C-2")]
-    released = [refund("d", 18_000, customer="C-2"), refund("e", 18_000, customer="C-3")]
+    calls = [
+        refund("a", 900, customer="C-2"),
+        refund("b", 800, customer="C-1"),
+        refund("c", 100, customer="C-2", today=1000),
+        refund("d", 18_000, customer="C-2", today=19_000),
+        refund("e", 18_000, customer="C-3"),
+    ]
+    judged = [judgement for judgement in judge(calls, pack, ABOUT) if not isinstance(judgement, Refuse)]
 
-    assert guards(paying, released, pack) == [
+    released = [(judgement, isinstance(judgement, AskPeople)) for judgement in judged]
+    assert guards(released, pack) == [
         Guard(name="refunded_today_by_customer", subject="C-1", at_most=5000),
         Guard(name="refunded_today_by_customer", subject="C-2", at_most=23_000),
     ]
+
+
+def test_what_people_release_is_the_turns_sum_to_the_customer_so_that_own_limits_are_not_split_away(
+    pack: PolicyPack,
+) -> None:
+    calls = [refund("a", 6000, today=6000), refund("b", 7000, today=13_000), refund("c", 9000, customer="C-2")]
+
+    asked = [judgement.needs for judgement in judge(calls, pack, ABOUT) if isinstance(judgement, AskPeople)]
+
+    assert [needs.amount_minor for needs in asked] == [13_000, 13_000, 9000]

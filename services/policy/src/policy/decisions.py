@@ -4,15 +4,36 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from contracts.edits import carries_over
 from contracts.events import Event
-from contracts.facts import CallDecided, Digest, Hold, HoldExpired, Person, RunStarted, TurnHeld
-from contracts.people import enough, may_release
+from contracts.facts import (
+    CallDecided,
+    CallQuote,
+    Digest,
+    Hold,
+    HoldExpired,
+    Needs,
+    Person,
+    RunStarted,
+    TurnHeld,
+    TurnQuoted,
+)
+from contracts.people import enough, may_release, same
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
     by: Person
     digest: Digest
+
+
+@dataclass(slots=True)
+class Edit:
+    """A held call was approved with changed arguments. `became` is the effect that this first came to."""
+
+    by: Person
+    of: Digest
+    became: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +54,48 @@ class Declined:
 
 @dataclass(slots=True)
 class _Call:
+    quotes: dict[Digest, CallQuote] = field(default_factory=dict)
+    holds: dict[Digest, Hold] = field(default_factory=dict)
     approvals: list[Approval] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
     declined: Declined | None = None
+
+    def edit_behind(self, quote: CallQuote) -> Edit | None:
+        """Who made the call what is quoted. Of several who changed the same, the first is quoted."""
+        return next((edit for edit in self.edits if edit.of == quote.edited), None)
+
+    def carried(self, digest: Digest) -> Person | None:
+        """Who changed the call into this effect, if that approves it: it goes with the effect that their edit brought,
+        and with no later one."""
+        quote = self.quotes.get(digest)
+        edit = self.edit_behind(quote) if quote else None
+        if quote is None or edit is None or edit.became != digest:
+            return None
+        was = self.quotes.get(edit.of)
+        return edit.by if was is not None and carries_over(was, quote) else None
 
 
 class Decisions:
-    """A fold over one turn: its holds, the decisions on them, their expiry."""
+    """A fold over one turn: its quotes and holds, the decisions on them, their expiry.
+
+    requoting: a person has changed a held call, so that all further waits for the turn's next quote.
+    """
 
     def __init__(self, events: Iterable[Event], started: RunStarted) -> None:
+        self.requoting = False
         self._started = started
         self._calls: dict[str, _Call] = {}
         self._holds: dict[str, Hold] = {}
         self._expires_at: datetime | None = None
         for event in events:
             match event.fact:
+                case TurnQuoted(quotes=quotes):
+                    self._quote(quotes)
                 case TurnHeld(holds=holds, expires_at=expires_at):
                     self._holds = {hold.call_id: hold for hold in holds}
                     self._expires_at = expires_at
+                    for hold in holds:
+                        self._call(hold.call_id).holds[hold.digest] = hold
                 case CallDecided() as decided:
                     self._hear(decided, event.time)
                 case HoldExpired(call_ids=call_ids):
@@ -59,35 +105,76 @@ class Decisions:
 
     def of(self, hold: Hold) -> Released | Declined | None:
         """What settles a hold: enough approvals of its digest, in whichever attempt, or a refusal of the call."""
-        call = self._calls.get(hold.call_id, _Call())
+        call = self._call(hold.call_id)
         if call.declined:
             return call.declined
-        people = tuple(approval.by for approval in call.approvals if approval.digest == hold.digest)
+        people = self._approvers(hold)
         return Released(hold.rule, people) if enough(hold.needs, people) else None
 
     def declined(self, call_id: str) -> Declined | None:
         """A refusal stands whatever the call would do by now: it is the call that was declined, not its amount."""
-        call = self._calls.get(call_id)
-        return call.declined if call else None
+        return self._call(call_id).declined
+
+    def asked_before(self, quote: CallQuote) -> Needs | None:
+        """What a changed call needed as it was held before. None where no such hold is known."""
+        hold = self._call(quote.call_id).holds.get(quote.edited or "")
+        return hold.needs if hold else None
+
+    def asked_for_by(self, quote: CallQuote, needs: Needs) -> Person | None:
+        """Who changed the call into this, where that makes them one who asks for it and does not approve it."""
+        call = self._call(quote.call_id)
+        edit = call.edit_behind(quote)
+        if edit is None:
+            return None
+        carried = call.carried(quote.digest)
+        return None if carried and may_release(carried, needs, self._started) else edit.by
+
+    def _approvers(self, hold: Hold) -> tuple[Person, ...]:
+        call = self._call(hold.call_id)
+        carried = call.carried(hold.digest)
+        asked = [edit.by for edit in call.edits if carried is None or not same(edit.by, carried)]
+        people = [a.by for a in call.approvals if a.digest == hold.digest and not any(same(a.by, by) for by in asked)]
+        if carried:
+            people.insert(0, carried)
+        return tuple(by for by in people if may_release(by, hold.needs, self._started, hold.edited_by))
+
+    def _call(self, call_id: str) -> _Call:
+        return self._calls.setdefault(call_id, _Call())
+
+    def _quote(self, quotes: Iterable[CallQuote]) -> None:
+        self.requoting = False
+        for quote in quotes:
+            call = self._call(quote.call_id)
+            call.quotes[quote.digest] = quote
+            edit = call.edit_behind(quote)
+            if edit and edit.became is None:
+                edit.became = quote.digest
 
     def _hear(self, decided: CallDecided, time: datetime) -> None:
         hold = self._holds.get(decided.call_id)
-        if hold is None or self._expires_at is None or time >= self._expires_at:
+        if hold is None or self._expires_at is None or time >= self._expires_at or decided.digest != hold.digest:
             return
-        # An edited decision is about another call than the one that was held: its own quote will be judged.
-        if decided.digest != hold.digest or decided.edited is not None:
+        if self.of(hold) is not None:
             return
-        if not may_release(decided.by, hold.needs, self._started) or self.of(hold) is not None:
-            return
-        call = self._calls.setdefault(hold.call_id, _Call())
+        call = self._call(hold.call_id)
         if decided.decision == "decline":
-            note = decided.note.strip()
-            said = f" They said: {note}" if note else " They gave no reason."
-            call.declined = Declined("declined", f"A person declined this, so it was not done.{said}")
-        else:
+            # Whoever may say yes to anything of this kind may say no, however much it is.
+            unlimited = decided.by.model_copy(update={"limit_minor": None})
+            if may_release(unlimited, hold.needs, self._started, hold.edited_by):
+                note = decided.note.strip()
+                said = f" They said: {note}" if note else " They gave no reason."
+                call.declined = Declined("declined", f"A person declined this, so it was not done.{said}")
+        elif decided.edited is not None:
+            # What it comes to will tell whether they may release it. Here: whether they may decide at all.
+            if may_release(decided.by, Needs(amount_minor=0), self._started, hold.edited_by):
+                call.edits.append(Edit(decided.by, hold.digest))
+                self.requoting = True
+        elif may_release(decided.by, hold.needs, self._started, hold.edited_by):
             call.approvals.append(Approval(decided.by, decided.digest))
 
     def _expire(self, hold: Hold) -> None:
+        if self.requoting and any(edit.of == hold.digest for edit in self._call(hold.call_id).edits):
+            return  # it was decided in time: what it became is yet to be judged
         if self.of(hold) is None:
             reason = "Nobody released this in time, so it was declined and not done."
-            self._calls.setdefault(hold.call_id, _Call()).declined = Declined("expired", reason)
+            self._call(hold.call_id).declined = Declined("expired", reason)

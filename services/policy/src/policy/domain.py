@@ -1,7 +1,7 @@
 """What policy knows of a run, and what it says next of the turn that was quoted last."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from contracts.events import Draft, Event
@@ -11,7 +11,9 @@ from contracts.facts import (
     CallResult,
     Hold,
     HoldExpired,
+    Needs,
     Pack,
+    Person,
     TurnForwarded,
     TurnHeld,
     TurnQuoted,
@@ -22,6 +24,7 @@ from contracts.history import History
 
 from policy import rules
 from policy.decisions import Decisions, Declined, Released
+from policy.limits import About
 from policy.pack import PolicyPack
 from policy.rules import AskPeople, Judgement, Refuse, Run
 
@@ -47,9 +50,19 @@ class Turn:
 
     quoted: TurnQuoted
     quote_id: str
+    about: About
     held: TurnHeld | None
     answered: bool
     decisions: Decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: what the rules say of it (nothing where it was declined), and what becomes of it as things stand."""
+
+    quote: CallQuote
+    judgement: Judgement | None
+    outcome: Outcome
 
 
 def last_turn(history: History) -> Turn | None:
@@ -64,7 +77,8 @@ def last_turn(history: History) -> Turn | None:
             elif event.fact.turn != quoted.turn:
                 break
         events.append(event)
-    if quote is None or quoted is None or history.started is None:
+    started = history.started
+    if quote is None or quoted is None or started is None:
         return None
     # What lies between the turn before and this quote still speaks of the turn before.
     events = [event for event in reversed(events) if getattr(event.fact, "turn", None) == quoted.turn]
@@ -72,9 +86,10 @@ def last_turn(history: History) -> Turn | None:
     return Turn(
         quoted=quoted,
         quote_id=quote.id,
+        about=About(history.key.tenant, started.profile, started.ticket.customer.id, quote.time),
         held=next((fact for fact in since if isinstance(fact, TurnHeld)), None),
         answered=any(isinstance(fact, TurnForwarded | TurnRefused) for fact in since),
-        decisions=Decisions(events, history.started),
+        decisions=Decisions(events, started),
     )
 
 
@@ -100,105 +115,141 @@ def react(history: History, event: Event, pack: PolicyPack | None) -> Draft | No
 
 
 def decide(turn: Turn, pack: PolicyPack, now: datetime) -> Answer | None:
-    """The turn's fate as things stand; None while people are waited for. A new hold's clock starts at `now`."""
-    outcomes = _outcomes(turn, pack)
-    if any(isinstance(outcome, Refuse) for _, outcome in outcomes):
-        return _refused(turn.quoted, outcomes, pack)
-    if any(isinstance(outcome, Hold) for _, outcome in outcomes):
-        return None if turn.held else _held(turn.quoted, outcomes, pack, now)
-    return _forwarded(turn.quoted, outcomes, pack)
+    """The turn's fate as things stand; None while people, or a changed call's quote, are waited for. A new hold's clock
+    starts at `now`."""
+    if turn.decisions.requoting:
+        return None
+    calls = _calls(turn, pack)
+    if any(isinstance(call.outcome, Refuse) for call in calls):
+        return _refused(turn.quoted, calls, pack)
+    if any(isinstance(call.outcome, Hold) for call in calls):
+        return None if turn.held else _held(turn.quoted, calls, pack, now)
+    return _forwarded(turn.quoted, calls, pack)
 
 
-def _outcomes(turn: Turn, pack: PolicyPack) -> list[tuple[CallQuote, Outcome]]:
+def _calls(turn: Turn, pack: PolicyPack) -> list[Call]:
     quotes = turn.quoted.quotes
     if turn.quoted.attempt > MOST_ATTEMPTS:
         changing = Refuse("keeps-changing", "The order keeps changing while this turn waits to run.")
-        return [(quote, changing) for quote in quotes]
+        return [Call(quote, changing, changing) for quote in quotes]
     declined = {quote.call_id: no for quote in quotes if (no := turn.decisions.declined(quote.call_id))}
     # What was declined will not run, so it counts towards no sum.
-    judged = iter(rules.judge([quote for quote in quotes if quote.call_id not in declined], pack))
-    return [(quote, declined.get(quote.call_id) or _outcome(quote, next(judged), turn)) for quote in quotes]
+    judged = iter(rules.judge([quote for quote in quotes if quote.call_id not in declined], pack, turn.about))
+    return [
+        Call(quote, None, no) if (no := declined.get(quote.call_id)) else _call(quote, next(judged), turn)
+        for quote in quotes
+    ]
 
 
-def _outcome(quote: CallQuote, judgement: Judgement, turn: Turn) -> Outcome:
+def _call(quote: CallQuote, judgement: Judgement, turn: Turn) -> Call:
     """What people have settled about a call that is theirs to settle; else the rules' own word."""
-    asked = next((hold for hold in turn.held.holds if hold.call_id == quote.call_id), None) if turn.held else None
     if isinstance(judgement, Refuse):
-        return judgement
+        return Call(quote, judgement, judgement)
+    judgement = _as_changed(quote, judgement, turn.decisions)
+    asked = next((hold for hold in turn.held.holds if hold.call_id == quote.call_id), None) if turn.held else None
     if isinstance(judgement, Run):
-        return (turn.decisions.of(asked) or asked) if asked else judgement
-    hold = asked or _hold(quote, judgement)
-    settled = turn.decisions.of(hold)
-    if settled is None and turn.held and not asked:
-        # Nobody was asked to release it when the turn was held, so nobody would ever answer.
-        return Refuse(
-            "policy-changed", "The policy changed while this turn waited, and now asks for a person here too."
+        return Call(quote, judgement, (turn.decisions.of(asked) or asked) if asked else judgement)
+    now = _hold(quote, judgement, turn.decisions.asked_for_by(quote, judgement.needs))
+    settled = turn.decisions.of(now)
+    if turn.held is None or isinstance(settled, Declined):
+        return Call(quote, judgement, settled or now)
+    if asked is None or (settled is None and turn.decisions.of(asked) is not None):
+        # Nobody is asked any more for what is wanted now: by its own hold all is settled, or it has none.
+        changed = Refuse(
+            "policy-changed", "The policy changed while this turn waited, and now asks for other people than it did."
         )
-    return settled or hold
+        return Call(quote, judgement, settled or changed)
+    return Call(quote, judgement, turn.decisions.of(asked) or asked)
 
 
-def _hold(quote: CallQuote, judgement: AskPeople) -> Hold:
+def _as_changed(quote: CallQuote, judgement: Run | AskPeople, decisions: Decisions) -> Run | AskPeople:
+    """A call that a person has changed needs people whatever it is by now: at least those who were asked before."""
+    if quote.edited is None or quote.kind == "read" or quote.will_fail is not None:
+        return judgement
+    before = decisions.asked_before(quote) or Needs(role="lead")
+    if isinstance(judgement, AskPeople):
+        return replace(judgement, needs=rules.stricter(judgement.needs, before))
+    moved = before.model_copy(update={"amount_minor": quote.effect.amount_minor or 0 if quote.effect else None})
+    why = "A person changed this call, so people have to release what it is now."
+    return AskPeople("changed-by-a-person", why, moved, judgement.bounds, judgement.instead_of)
+
+
+def _hold(quote: CallQuote, judgement: AskPeople, edited_by: Person | None) -> Hold:
     return Hold(
         call_id=quote.call_id,
         digest=quote.digest,
         rule=judgement.rule,
         reason=judgement.reason,
         needs=judgement.needs,
+        edited_by=edited_by,
     )
 
 
-def _held(quoted: TurnQuoted, outcomes: list[tuple[CallQuote, Outcome]], pack: PolicyPack, now: datetime) -> TurnHeld:
+def _held(quoted: TurnQuoted, calls: list[Call], pack: PolicyPack, now: datetime) -> TurnHeld:
+    times = pack.hold
+    escalates = times.escalate_after_seconds
     return TurnHeld(
         turn=quoted.turn,
         attempt=quoted.attempt,
         pack=pack.stamp,
-        holds=[outcome for _, outcome in outcomes if isinstance(outcome, Hold)],
-        will_run=[quote.call_id for quote, outcome in outcomes if isinstance(outcome, Run | Released)],
-        expires_at=now + timedelta(seconds=pack.hold.expires_after_seconds),
-        remind_at=now + timedelta(seconds=pack.hold.remind_after_seconds),
+        holds=[call.outcome for call in calls if isinstance(call.outcome, Hold)],
+        will_run=[call.quote.call_id for call in calls if isinstance(call.outcome, Run | Released)],
+        expires_at=now + timedelta(seconds=times.expires_after_seconds),
+        remind_at=now + timedelta(seconds=times.remind_after_seconds),
+        escalate_at=None if escalates is None else now + timedelta(seconds=escalates),
+        would_have=_would_have(calls) or None,
     )
 
 
-def _forwarded(quoted: TurnQuoted, outcomes: list[tuple[CallQuote, Outcome]], pack: PolicyPack) -> TurnForwarded:
+def _forwarded(quoted: TurnQuoted, calls: list[Call], pack: PolicyPack) -> TurnForwarded:
+    running = [
+        (call.judgement, isinstance(call.outcome, Released))
+        for call in calls
+        if isinstance(call.outcome, Run | Released) and isinstance(call.judgement, Run | AskPeople)
+    ]
     return TurnForwarded(
         turn=quoted.turn,
         attempt=quoted.attempt,
         pack=pack.stamp,
-        verdicts=[_verdict(quote, outcome) for quote, outcome in outcomes],
-        guards=rules.guards(
-            paying=[quote for quote, outcome in outcomes if isinstance(outcome, Run) and outcome.pays],
-            released=[quote for quote, outcome in outcomes if isinstance(outcome, Released)],
-            pack=pack,
-        ),
+        verdicts=[_verdict(call) for call in calls],
+        guards=rules.guards(running, pack),
+        would_have=_would_have(calls),
     )
 
 
-def _verdict(quote: CallQuote, outcome: Outcome) -> Verdict:
-    match outcome:
+def _would_have(calls: list[Call]) -> list[str]:
+    """What a pack that enforces would have refused, of the calls that were not declined."""
+    return [
+        f"{call.quote.call_id} ({call.quote.tool}) would have been refused by {refusal.rule}: {refusal.reason}"
+        for call in calls
+        if isinstance(call.judgement, Run | AskPeople) and (refusal := call.judgement.instead_of)
+    ]
+
+
+def _verdict(call: Call) -> Verdict:
+    call_id, digest = call.quote.call_id, call.quote.digest
+    match call.outcome:
         case Declined(rule=rule, reason=reason):
-            return Verdict(call_id=quote.call_id, verdict="declined", digest=quote.digest, rule=rule, reason=reason)
+            return Verdict(call_id=call_id, verdict="declined", digest=digest, rule=rule, reason=reason)
         case Released(rule=rule, by=people):
             names = " and ".join(person.subject for person in people)
-            return Verdict(
-                call_id=quote.call_id, verdict="run", digest=quote.digest, rule=rule, reason=f"Released by {names}."
-            )
+            return Verdict(call_id=call_id, verdict="run", digest=digest, rule=rule, reason=f"Released by {names}.")
         case Run(rule=rule):
-            return Verdict(call_id=quote.call_id, verdict="run", digest=quote.digest, rule=rule)
+            return Verdict(call_id=call_id, verdict="run", digest=digest, rule=rule)
         case _:
-            raise AssertionError(f"{quote.call_id} is not settled: {outcome}")
+            raise AssertionError(f"{call_id} is not settled: {call.outcome}")
 
 
-def _refused(quoted: TurnQuoted, outcomes: list[tuple[CallQuote, Outcome]], pack: PolicyPack) -> TurnRefused:
+def _refused(quoted: TurnQuoted, calls: list[Call], pack: PolicyPack) -> TurnRefused:
     """Every call gets a result: the refused ones say why, the others that the turn runs whole or not at all."""
-    refusals = [outcome for _, outcome in outcomes if isinstance(outcome, Refuse)]
+    refusals = [call.outcome for call in calls if isinstance(call.outcome, Refuse)]
     return TurnRefused(
         turn=quoted.turn,
         attempt=quoted.attempt,
         pack=pack.stamp,
         rule=refusals[0].rule,
         results=[
-            CallResult(call_id=quote.call_id, content=_explanation(outcome), is_error=True)
-            for quote, outcome in outcomes
+            CallResult(call_id=call.quote.call_id, content=_explanation(call.outcome), is_error=True) for call in calls
         ],
     )
 

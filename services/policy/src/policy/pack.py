@@ -61,27 +61,108 @@ class Refund(Part):
         return self
 
 
+class Limit(Part):
+    """What becomes of a call that passes the limit: people are asked, of this role at least, or it is refused."""
+
+    then: Literal["hold", "refuse"] = "hold"
+    role: Literal["approver", "lead"] = "approver"
+
+    @model_validator(mode="after")
+    def asks_a_role_only_where_it_asks(self) -> Self:
+        if self.then == "refuse" and self.role != "approver":
+            raise ValueError("role is for then: hold; a refused call is released by nobody")
+        return self
+
+
+class DayAmount(Limit):
+    """So much a day (UTC)."""
+
+    amount: Amount
+
+
+class DayTotals(Part):
+    """So much and so many a day (UTC); either may be left out."""
+
+    amount: Amount | None = None
+    refunds: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+
+    @model_validator(mode="after")
+    def limits_something(self) -> Self:
+        if self.amount is None and self.refunds is None:
+            raise ValueError("give amount, refunds or both")
+        return self
+
+
+class CustomerDay(DayTotals, Limit):
+    """What one customer may be refunded a day."""
+
+
+class CoolingOff(Limit):
+    """How long after a customer's last decline or refund the next refund waits."""
+
+    after_decline_seconds: Seconds | None = None
+    after_refund_seconds: Seconds | None = None
+
+    @model_validator(mode="after")
+    def waits_for_something(self) -> Self:
+        if self.after_decline_seconds is None and self.after_refund_seconds is None:
+            raise ValueError("give after_decline_seconds, after_refund_seconds or both")
+        return self
+
+
+class RefundWindow(Limit):
+    """How long after the delivery (or the order, where nothing was delivered) it may be refunded."""
+
+    days: Annotated[int, Field(ge=0, le=10_000)]
+
+
+class Limits(Part):
+    """Limits beside the amount; what is left out is not limited. `tenant_day` is a hard cap: nobody releases it."""
+
+    own_customer_only: bool = False
+    customer_day: CustomerDay | None = None
+    profile_day: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")], DayAmount] = {}
+    tenant_day: DayTotals | None = None
+    cooling_off: CoolingOff | None = None
+    refund_window: RefundWindow | None = None
+
+
 class HoldTimes(Part):
+    """Seconds from the hold on. `escalate_after_seconds`: when the next role is asked as well, if ever."""
+
     remind_after_seconds: Seconds
+    escalate_after_seconds: Seconds | None = None
     expires_after_seconds: Seconds
 
     @model_validator(mode="after")
     def reminds_before_it_expires(self) -> Self:
         if self.remind_after_seconds >= self.expires_after_seconds:
             raise ValueError("remind_after_seconds must be less than expires_after_seconds")
+        escalates = self.escalate_after_seconds
+        if escalates is not None and not self.remind_after_seconds <= escalates < self.expires_after_seconds:
+            raise ValueError("escalate_after_seconds must be between remind_after_seconds and expires_after_seconds")
         return self
 
 
 class PolicyPack(Part):
-    """`writes` says how a tool's writes are judged; an unnamed tool's wait for a lead. `digest` is of the text."""
+    """`writes` says how a tool's writes are judged; an unnamed tool's wait for a lead. `digest` is of the text.
+
+    mode: under `audit` what would be refused runs, and the record says what would have been said.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     version: Annotated[int, Field(ge=1)]
+    mode: Literal["enforce", "audit"] = "enforce"
     currency: Currency
     refund: Refund
+    limits: Limits = Limits()
     writes: dict[str, Literal["refund", "automatic"]]
     hold: HoldTimes
     digest: Digest
+
+    @property
+    def audits(self) -> bool:
+        return self.mode == "audit"
 
     @property
     def stamp(self) -> Pack:

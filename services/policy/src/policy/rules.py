@@ -4,31 +4,19 @@ Quotes are judged together: what a turn refunds to one customer counts as one su
 several calls reaches no lower tier.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from contracts.facts import CallQuote, Guard, Needs
 from contracts.money import Money
+from contracts.people import RANKS
 
-from policy.pack import PolicyPack
+from policy.limits import About, Bound, Sums, amount, bounds
+from policy.pack import Limit, PolicyPack
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """It runs without a person. `pays` where it moves money, within the automatic limit."""
-
-    rule: str
-    pays: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AskPeople:
-    """It waits until these people release it."""
-
-    rule: str
-    reason: str
-    needs: Needs
+AUTOMATIC, UNKNOWN = "above-automatic-limit", "day-total-missing"
+_MOST = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +27,48 @@ class Refuse:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """It runs without a person. `pays` where it moves money, within the automatic limit.
+
+    instead_of: what a pack that enforces would have said (audit mode).
+    """
+
+    rule: str
+    pays: bool = False
+    bounds: tuple[Bound, ...] = ()
+    instead_of: Refuse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskPeople:
+    """It waits until these people release it. `instead_of` as in Run."""
+
+    rule: str
+    reason: str
+    needs: Needs
+    bounds: tuple[Bound, ...] = ()
+    instead_of: Refuse | None = None
+
+
 Judgement = Run | AskPeople | Refuse
 
 
-def judge(quotes: Sequence[CallQuote], pack: PolicyPack) -> list[Judgement]:
+def judge(quotes: Sequence[CallQuote], pack: PolicyPack, about: About) -> list[Judgement]:
     """One judgement a quote, in their order."""
-    in_turn = Counter[str]()
+    whole, so_far = Sums(), Sums()
     for quote in quotes:
         if moves_money(quote, pack):
-            in_turn[quote.subject or ""] += max(_amount(quote), 0)
-    so_far = Counter[str]()
+            whole.add(quote)
     judgements: list[Judgement] = []
     for quote in quotes:
-        if moves_money(quote, pack):
-            customer = quote.subject or ""
-            so_far[customer] += max(_amount(quote), 0)
-            # The shop's total of the day holds this call and the turn's earlier ones; it can never be less than those.
-            told = quote.facts.refunded_today_minor
-            today = None if told is None else max(told, so_far[customer])
-            judgements.append(_refund(quote, pack, today=today, together=in_turn[customer]))
+        if quote.facts.stopped is not None:
+            judgements.append(Refuse("stopped", f"{quote.tool} is stopped: {quote.facts.stopped}"))
+        elif moves_money(quote, pack):
+            so_far.add(quote)
+            judgements.append(_refund(quote, pack, about, so_far, together=whole.amounts[quote.subject or ""]))
         else:
-            judgements.append(_harmless(quote, pack))
+            judgements.append(_harmless(quote, pack, about))
     return judgements
 
 
@@ -69,30 +78,52 @@ def moves_money(quote: CallQuote, pack: PolicyPack) -> bool:
     """
     if quote.kind == "read" or quote.will_fail is not None:
         return False
-    if quote.duplicate_of is not None and (quote.facts.again_after is None or _nothing(quote)):
+    if quote.duplicate_of is not None and (quote.facts.again_after is None or _says(quote) == 0):
         return False
-    return pack.writes.get(quote.tool) == "refund" or _amount(quote) != 0
+    return pack.writes.get(quote.tool) == "refund" or bool(_says(quote))
 
 
-def guards(paying: Iterable[CallQuote], released: Iterable[CallQuote], pack: PolicyPack) -> list[Guard]:
-    """What must still be true when the turn runs: each customer who is paid without a person stays within the limit.
+def guards(calls: Iterable[tuple[Run | AskPeople, bool]], pack: PolicyPack) -> list[Guard]:
+    """What must still be true when the turn runs, given each call that runs and whether people released it.
 
-    What people released in the same turn does not use the limit up, so it is added on top.
+    People waive the limits that they were asked about, and the automatic one, for their call: it is added on top of
+    them for the others. Nobody waives a hard cap; under audit those bind nothing.
     """
-    by_people = Counter[str]()
-    for quote in released:
-        by_people[quote.subject or ""] += max(_amount(quote), 0)
-    return [
-        Guard(
-            name="refunded_today_by_customer",
-            subject=customer,
-            at_most=pack.refund.automatic_up_to + by_people[customer],
-        )
-        for customer in sorted({quote.subject or "" for quote in paying})
-    ]
+    binding: dict[tuple[str, str, str], Guard] = {}
+    waived: dict[tuple[str, str, str], int] = defaultdict(int)
+    for judgement, released in calls:
+        for bound in judgement.bounds:
+            if bound.guard is None or (bound.hard and pack.audits):
+                continue
+            automatic = bound.rule in (AUTOMATIC, UNKNOWN)
+            key = (bound.guard.name, bound.guard.subject, AUTOMATIC if automatic else bound.rule)
+            if released and not bound.hard and (automatic or bound.reason is not None):
+                waived[key] += bound.adds
+            else:
+                binding[key] = bound.guard
+    least: dict[tuple[str, str], Guard] = {}
+    for (name, subject, rule), guard in sorted(binding.items()):
+        widened = guard.model_copy(update={"at_most": min(guard.at_most + waived[name, subject, rule], _MOST)})
+        other = least.get((name, subject))
+        least[name, subject] = widened if other is None or widened.at_most < other.at_most else other
+    return list(least.values())
 
 
-def _harmless(quote: CallQuote, pack: PolicyPack) -> Judgement:
+def stricter(one: Needs, other: Needs) -> Needs:
+    """What satisfies both, for the amount of the first."""
+    role = max(one.role, other.role, key=RANKS.__getitem__)
+    lead = "lead" if role != "lead" and "lead" in (one.one_of_role, other.one_of_role) else None
+    return Needs(role=role, people=max(one.people, other.people), one_of_role=lead, amount_minor=one.amount_minor)
+
+
+def _harmless(quote: CallQuote, pack: PolicyPack, about: About) -> Judgement:
+    refusal = _not_their_own(quote, pack, about)
+    if refusal and not pack.audits:
+        return refusal
+    return replace(_writes_or_reads(quote, pack), instead_of=refusal)
+
+
+def _writes_or_reads(quote: CallQuote, pack: PolicyPack) -> Run | AskPeople:
     if quote.kind == "read":
         return Run("read")
     if quote.will_fail is not None:
@@ -104,52 +135,88 @@ def _harmless(quote: CallQuote, pack: PolicyPack) -> Judgement:
     return AskPeople(
         "unlisted-write",
         f"{quote.tool} changes something and the policy does not name it, so a lead has to look at it.",
-        Needs(role="lead"),
+        Needs(role="lead", amount_minor=0 if quote.effect else None),
     )
 
 
-def _refund(quote: CallQuote, pack: PolicyPack, *, today: int | None, together: int) -> Judgement:
-    effect = quote.effect
-    if effect is None or effect.amount_minor is None:
+def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, together: int) -> Judgement:
+    met = [*bounds(quote, pack, about, sums), _automatic(quote, pack, sums)]
+    needs = next((tier.needs for tier in pack.refund.tiers if together <= tier.up_to), None)
+    refusal = (
+        _not_their_own(quote, pack, about)
+        or _malformed(quote, pack)
+        or (_above_every_tier(pack, together) if needs is None else None)
+        or next((Refuse(bound.rule, bound.reason) for bound in met if bound.hard and bound.reason), None)
+    )
+    if refusal and not pack.audits:
+        return refusal
+    asks = _asks(quote, pack, about, met)
+    # What cannot be weighed against the limits is left to those who release the most.
+    unweighed = _malformed(quote, pack) or (_above_every_tier(pack, together) if needs is None else None)
+    if unweighed:
+        asks.insert(0, (unweighed.rule, unweighed.reason, Limit()))
+    if not asks:
+        return Run("within-automatic-limit", pays=True, bounds=tuple(met), instead_of=refusal)
+    needs = needs if needs and not unweighed else pack.refund.tiers[-1].needs
+    needs = needs.model_copy(update={"amount_minor": None if _says(quote) is None else together})
+    for _, _, limit in asks:
+        needs = stricter(needs, Needs(role=limit.role))
+    return AskPeople(asks[0][0], " ".join(reason for _, reason, _ in asks), needs, tuple(met), refusal)
+
+
+def _asks(quote: CallQuote, pack: PolicyPack, about: About, met: Iterable[Bound]) -> list[tuple[str, str, Limit]]:
+    """Why people have to look at a refund: the rule, the reason, and who at least."""
+    asks: list[tuple[str, str, Limit]] = []
+    if quote.tool not in pack.writes:
+        reason = f"{quote.tool} moves money and the policy does not name it."
+        asks.append(("unlisted-write", reason, Limit(role="lead")))
+    if quote.facts.again_after is not None:
+        reason = f"A second equal refund, after {quote.facts.again_after}: a person has to see that it is meant."
+        asks.append(("pays-again", reason, Limit()))
+    if pack.limits.own_customer_only and about.customer is None:
+        asks.append(("own-customer", "The ticket does not say by number which customer wrote it.", Limit()))
+    asks += [(bound.rule, bound.reason, bound.limit) for bound in met if bound.reason and not bound.hard]
+    return asks
+
+
+def _automatic(quote: CallQuote, pack: PolicyPack, sums: Sums) -> Bound:
+    """The limit up to which no person is asked."""
+    customer, most, told = quote.subject or "", pack.refund.automatic_up_to, quote.facts.refunded_today_minor
+    guard = Guard(name="refunded_today_by_customer", subject=customer, at_most=most)
+    if told is None:
+        return Bound(UNKNOWN, Limit(), "What this customer was refunded today is not known.", guard, amount(quote))
+    # The shop's total of the day holds this call and the turn's earlier ones; it can never be less than those.
+    today, reason = max(told, sums.amounts[customer]), None
+    if today > most:
+        limit, reached = Money(most, pack.currency).text(), Money(today, pack.currency).text()
+        reason = f"{reached} to one customer today is above the {limit} that needs no person."
+    return Bound(AUTOMATIC, Limit(), reason, guard, amount(quote))
+
+
+def _malformed(quote: CallQuote, pack: PolicyPack) -> Refuse | None:
+    minor, currency = _says(quote), quote.effect.currency if quote.effect else None
+    if minor is None:
         return Refuse("amount-missing", f"{quote.tool} did not say how much money it would move.")
-    if effect.amount_minor <= 0:
+    if minor <= 0:
         return Refuse("amount-not-positive", "The amount must be more than nothing.")
-    if effect.currency != pack.currency:
-        return Refuse("other-currency", f"Money moves in {pack.currency} here, not in {effect.currency or 'none'}.")
+    if currency != pack.currency:
+        return Refuse("other-currency", f"Money moves in {pack.currency} here, not in {currency or 'none'}.")
     if quote.subject is None:
         return Refuse("customer-missing", f"{quote.tool} did not say which customer would be paid.")
-    most = Money(pack.refund.tiers[-1].up_to, pack.currency).text()
-    needs = _needs(together, pack)
-    if needs is None:
-        total = Money(together, pack.currency).text()
-        return Refuse("above-every-tier", f"{total} is more than {most}, the most that anybody here may refund.")
-    if quote.tool not in pack.writes:
-        return AskPeople("unlisted-write", f"{quote.tool} moves money and the policy does not name it.", _lead(needs))
-    if quote.facts.again_after is not None:
-        paid = f"A second equal refund, after {quote.facts.again_after}"
-        return AskPeople("pays-again", f"{paid}: a person has to see that it is meant.", needs)
-    if today is None:
-        return AskPeople("day-total-missing", "What this customer was refunded today is not known.", needs)
-    if today <= pack.refund.automatic_up_to:
-        return Run("within-automatic-limit", pays=True)
-    limit = Money(pack.refund.automatic_up_to, pack.currency).text()
-    reached = Money(today, pack.currency).text()
-    return AskPeople(
-        "above-automatic-limit", f"{reached} to one customer today is above the {limit} that needs no person.", needs
-    )
+    return None
 
 
-def _needs(together: int, pack: PolicyPack) -> Needs | None:
-    return next((tier.needs for tier in pack.refund.tiers if together <= tier.up_to), None)
+def _above_every_tier(pack: PolicyPack, together: int) -> Refuse:
+    total, most = (Money(minor, pack.currency).text() for minor in (together, pack.refund.tiers[-1].up_to))
+    return Refuse("above-every-tier", f"{total} is more than {most}, the most that anybody here may refund.")
 
 
-def _lead(needs: Needs) -> Needs:
-    return needs.model_copy(update={"role": "lead", "one_of_role": None})
+def _not_their_own(quote: CallQuote, pack: PolicyPack, about: About) -> Refuse | None:
+    if not pack.limits.own_customer_only or quote.subject is None or about.customer in (None, quote.subject):
+        return None
+    return Refuse("own-customer", f"{quote.tool} is about another customer than the one who wrote this ticket.")
 
 
-def _nothing(quote: CallQuote) -> bool:
-    return quote.effect is not None and quote.effect.amount_minor == 0
-
-
-def _amount(quote: CallQuote) -> int:
-    return (quote.effect.amount_minor or 0) if quote.effect else 0
+def _says(quote: CallQuote) -> int | None:
+    """The amount as the quote gives it."""
+    return quote.effect.amount_minor if quote.effect else None
