@@ -6,6 +6,7 @@ version with a reader for the old one. Only before a fact was written anywhere m
 """
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from contracts import events
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES, TENANT_EXAMPLES
 from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
+from contracts.personal import plan_of
+from contracts.sealing import KEY_BYTES, DataKey, Gone
 from contracts.subjects import RunKey, TenantKey
 
 FOLDER = Path(__file__).with_name("golden")
@@ -21,6 +24,7 @@ TIME = datetime(2026, 11, 30, 9, 0, 0, 123456, tzinfo=UTC)
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 FIRST = "desk.run-started"
 KINDS = {**CATALOGUE, **TENANT_FACTS}
+DATA_KEY = DataKey(bytes(range(KEY_BYTES)))
 FACTS: dict[str, Fact] = {**EXAMPLES, **TENANT_EXAMPLES}
 
 
@@ -35,6 +39,14 @@ def event(kind: str) -> Event:
     return events.write(KEY, Draft(EXAMPLES[kind], first, "example"), first, TIME, TRACEPARENT)
 
 
+def sealed_event(kind: str, data_key: DataKey | Gone = DATA_KEY) -> Event:
+    """The same with its personal data sealed, differently each time."""
+    if kind == FIRST:
+        return events.write(KEY, Draft(EXAMPLES[FIRST], None), None, TIME, TRACEPARENT, data_key)
+    first = events.read(KEY.subject(FIRST), 7, (FOLDER / f"sealed/{FIRST}.json").read_bytes())
+    return events.write(KEY, Draft(EXAMPLES[kind], first, "example"), first, TIME, TRACEPARENT, data_key)
+
+
 def key(kind: str) -> RunKey:
     return TenantKey(KEY.tenant) if kind in TENANT_FACTS else KEY
 
@@ -43,14 +55,24 @@ def file(kind: str) -> Path:
     return FOLDER / f"{kind}.json"
 
 
+def sealed_file(kind: str) -> Path:
+    return FOLDER / "sealed" / f"{kind}.json"
+
+
 def recorded(kind: str) -> Json:
     document: Json = json.loads(file(kind).read_text())
     return document
 
 
+def keep(path: Path, make: Callable[[str], Event]) -> None:
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(make(path.stem).document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n")
+        print(f"wrote {path.relative_to(FOLDER)}")
+
+
 if __name__ == "__main__":
     for kind in KINDS:
-        if not file(kind).exists():
-            text = json.dumps(event(kind).document(), indent=2, ensure_ascii=False, sort_keys=True)
-            file(kind).write_text(text + "\n")
-            print(f"wrote {file(kind).name}")
+        keep(file(kind), event)
+    for kind in filter(plan_of, CATALOGUE):
+        keep(sealed_file(kind), sealed_event)

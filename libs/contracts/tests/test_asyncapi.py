@@ -78,7 +78,7 @@ def objections(schema: Json, value: Any, where: str = "") -> list[str]:
                     found += objections(says, inner, f"{where}[]")
             case "properties" | "additionalProperties" | "items":
                 pass
-            case "title" | "description" | "default" | "format" | "$defs" | "propertyNames":
+            case "title" | "description" | "x-personal" | "default" | "format" | "$defs" | "propertyNames":
                 pass
             case _:
                 wrong = True

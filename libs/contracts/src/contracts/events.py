@@ -1,15 +1,20 @@
 """An event of the log: a fact in its CloudEvents envelope, sealed to the one before it."""
 
+import copy
 import hashlib
 import json
 import re
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 from contracts.canonical import canonical
 from contracts.errors import CorruptLog
 from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
+from contracts.personal import ERASED, SEALED, plan_of, put_back, take_out
+from contracts.sealing import DataKey, Gone, place
 from contracts.subjects import RunKey, TenantKey, parse
 
 TRAIL_LENGTH = 32
@@ -24,7 +29,19 @@ SOURCES = {
 }
 _NAMESPACE = uuid.UUID("5a6cdd30-1a66-53a8-9f60-6a1f0c5b8a5e")
 _HASH = re.compile(r"[0-9a-f]{64}")
+# How an event's personal data was found: there is none or it was never sealed; opened with the run's key; sealed, since
+# this reader has no key; lost, since the key was erased.
+PersonalData = Literal["clear", "opened", "sealed", "erased"]
+# Where the sealed part stands in an event's data. Empty: the key had been erased before the fact was said.
+_SEALED = "sealed"
 _LONGEST_ATTRIBUTE = 128  # an id is copied into each fact that it causes, a traceparent into all that follow
+
+
+Known = Callable[[RunKey], DataKey | Gone | None]
+
+
+def no_key(_: RunKey) -> None:
+    """For readers without keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,7 @@ class Event:
     """What the log holds. `sequence` is the stream's, 0 until it is accepted; `payload` are the bytes as published.
 
     `fact` is None where this reader does not know the kind: newer writers may say more than older readers understand.
+    Where `personal` is "sealed" or "erased", the fact's personal fields hold placeholders.
     """
 
     id: str
@@ -63,6 +81,9 @@ class Event:
     traceparent: str | None
     sequence: int = 0
     payload: bytes = field(default=b"", repr=False, compare=False)
+    personal: PersonalData = field(default="clear", compare=False)
+    # What was taken out of the payload's data, where this reader could open it.
+    _opened: Json | None = field(default=None, repr=False, compare=False)
 
     @property
     def author(self) -> str:
@@ -77,8 +98,20 @@ class Event:
         return self.fact is not None and self.fact.terminal
 
     def document(self) -> Json:
-        """The CloudEvent as published, parsed."""
+        """The CloudEvent as published, parsed: its personal data sealed."""
         document: Json = json.loads(self.payload)
+        return document
+
+    def opened_document(self) -> Json:
+        """The CloudEvent with its personal data as far as this reader has it; else with placeholders that say why not.
+
+        Its sealed form is still in it, so that who has no key can check the chain.
+        """
+        document = self.document()
+        if self._opened is not None:
+            put_back(plan_of(self.kind), document["data"], self._opened)
+        elif self.personal == "erased":
+            take_out(plan_of(self.kind), document["data"], ERASED)
         return document
 
     def follows(self, chain: str) -> bool:
@@ -103,12 +136,27 @@ def event_id(key: RunKey, cause: str | None, kind: str, discriminator: str) -> s
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join((key.tenant, key.run, cause or "", author, name, discriminator))))
 
 
-def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, traceparent: str | None = None) -> Event:
+def write(
+    key: RunKey,
+    draft: Draft,
+    before: "Event | None",
+    time: datetime,
+    traceparent: str | None = None,
+    data_key: DataKey | Gone | None = None,
+) -> Event:
     """The event that says `draft` behind `before`. Its payload is canonical, so that the seal is checked as it is.
 
+    With a key the personal part of the fact is sealed; with an erased one it is left out, and lost.
     Raises ValueError for a fact that JSON cannot carry, or that is larger than the broker takes.
     """
     fact = draft.fact
+    ordinal = before.ordinal + 1 if before else 0
+    data = fact.model_dump(mode="json")
+    taken = take_out(plan_of(fact.kind), data) if data_key is not None else {}
+    if isinstance(data_key, DataKey) and taken:
+        data[_SEALED] = data_key.seal(canonical(taken), place(key, ordinal, fact.kind))
+    elif taken:
+        data[_SEALED] = ""
     trail = (*before.trail, Link(before.sequence, before.kind))[-TRAIL_LENGTH:] if before else ()
     cause = draft.cause.id if draft.cause else None
     document: Json = {
@@ -119,9 +167,9 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
         "subject": key.run,
         "time": time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "datacontenttype": "application/json",
-        "data": fact.model_dump(mode="json"),
+        "data": data,
         "tenant": key.tenant,
-        "ordinal": before.ordinal + 1 if before else 0,
+        "ordinal": ordinal,
         "trail": " ".join(f"{link.sequence}:{link.kind}" for link in trail),
     }
     if cause:
@@ -132,12 +180,12 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
     if len(body) > LARGEST:
         raise ValueError(f"{fact.kind} of {key.run} has {len(body):,} bytes; a fact has at most {LARGEST:,}.")
     chain = _seal(before.chain if before else "", body)
-    return Event(
+    event = Event(
         id=document["id"],
         key=key,
         kind=fact.kind,
         fact=fact,
-        ordinal=document["ordinal"],
+        ordinal=ordinal,
         cause=cause,
         time=time,
         trail=trail,
@@ -146,14 +194,22 @@ def write(key: RunKey, draft: Draft, before: "Event | None", time: datetime, tra
         # `chain` sorts right before `data`, and only `cause`, a UUID, comes before both.
         payload=body.replace(b'"data":', b'"chain":"' + chain.encode() + b'","data":', 1),
     )
+    if not taken or data_key is None:
+        return event
+    if isinstance(data_key, DataKey):
+        return replace(event, personal="opened", _opened=taken)
+    return opened(event, data_key)
 
 
-def read(subject: str, sequence: int, payload: bytes) -> Event:
-    """The event that the stream holds under `subject`. What the body says of itself must agree with the subject."""
+def read(subject: str, sequence: int, payload: bytes, known: Known = no_key) -> Event:
+    """The event that the stream holds under `subject`. What the body says of itself must agree with the subject.
+
+    `known` gives a run's data key where it is in hand; without it what is sealed stays so, until `opened`.
+    """
     try:
         key, kind = parse(subject)
         document = json.loads(payload)
-        event = from_document(document, sequence, payload, type(key))
+        event = from_document(document, sequence, payload, type(key), known)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptLog(f"Event {sequence} of {subject} cannot be read: {error!r}"[:2000]) from error
     if event.key != key or event.kind != kind:
@@ -161,12 +217,29 @@ def read(subject: str, sequence: int, payload: bytes) -> Event:
     return event
 
 
+def opened(event: Event, data_key: DataKey | Gone) -> Event:
+    """An event that was read while its key was not in hand, read again with it. Raises CorruptLog if it misfits."""
+    try:
+        document = event.document()
+        return from_document(document, event.sequence, event.payload, type(event.key), lambda _: data_key)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptLog(
+            f"What is sealed in event {event.ordinal} of {event.key.run} cannot be read: {error}"
+        ) from None
+
+
 def from_document(
-    document: Json, sequence: int = 0, payload: bytes | None = None, line: type[RunKey] | None = None
+    document: Json,
+    sequence: int = 0,
+    payload: bytes | None = None,
+    line: type[RunKey] | None = None,
+    known: Known = no_key,
 ) -> Event:
     """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given. Whose line it stands
     in, a run's or a tenant's, its kind tells where nobody knows better.
 
+    A document that was opened for somebody is taken as it is; the payload is then that of its sealed form, which is
+    what the chain is over.
     Raises ValueError, KeyError, TypeError or AttributeError for what is no event of ours.
     """
     prefix, author, name, version = document["type"].split(".")
@@ -174,14 +247,22 @@ def from_document(
         raise ValueError(f"type {document['type']!r} is not one of ours")
     kind = f"{author}.{name}"
     line = line or (TenantKey if kind in TENANT_FACTS else RunKey)
-    known = (TENANT_FACTS if line is TenantKey else CATALOGUE).get(kind)
+    fact = (TENANT_FACTS if line is TenantKey else CATALOGUE).get(kind)
+    key = _key(document["tenant"], document["subject"], line)
     trail = _read_trail(document["trail"])
     _check(document, trail)
+    personal: PersonalData = "clear"
+    taken: Json | None = None
+    if fact is not None and isinstance(sealed := document["data"].get(_SEALED), str):
+        if payload is None:
+            payload, personal, taken = _sealed_form(document, kind)
+        else:
+            personal, taken = _open(document, sealed, kind, known(key))
     return Event(
         id=document["id"],
-        key=_key(document["tenant"], document["subject"], line),
+        key=key,
         kind=kind,
-        fact=known.model_validate(document["data"], extra="ignore") if known else None,
+        fact=fact.model_validate(document["data"], extra="ignore") if fact else None,
         ordinal=document["ordinal"],
         cause=document.get("cause"),
         time=_read_time(document["time"]),
@@ -190,7 +271,31 @@ def from_document(
         traceparent=document.get("traceparent"),
         sequence=sequence,
         payload=canonical(document) if payload is None else payload,
+        personal=personal,
+        _opened=taken,
     )
+
+
+def _open(document: Json, sealed: str, kind: str, data_key: DataKey | Gone | None) -> tuple[PersonalData, Json | None]:
+    """Puts the personal part of a document back, in place, or what says that it is lost."""
+    if isinstance(data_key, DataKey) and sealed:
+        key, plan = RunKey(document["tenant"], document["subject"]), plan_of(kind)
+        taken: Json = json.loads(data_key.open(sealed, place(key, document["ordinal"], kind)))
+        put_back(plan, document["data"], taken)
+        return "opened", taken
+    if data_key is None and sealed:
+        return "sealed", None
+    take_out(plan_of(kind), document["data"], ERASED)
+    return "erased", None
+
+
+def _sealed_form(document: Json, kind: str) -> tuple[bytes, PersonalData, Json | None]:
+    """The payload of a document that was perhaps opened for somebody, and what that somebody was shown."""
+    bare = {**document, "data": copy.deepcopy(document["data"])}
+    shown = take_out(plan_of(kind), bare["data"], SEALED)
+    # What is there in the sealed form, too, are placeholders.
+    placeholders = take_out(plan_of(kind), copy.deepcopy(bare["data"]), SEALED)
+    return canonical(bare), *(("sealed", None) if shown == placeholders else ("opened", shown))
 
 
 def _check(document: Json, trail: tuple[Link, ...]) -> None:

@@ -21,6 +21,9 @@ MOST_CALLS = 64
 # The one argument of a call whose arguments no JSON object can hold: why, and how they began.
 UNREADABLE = "$unreadable"
 T = TypeVar("T")
+# What the schema says of a field that can hold personal data, and how `contracts.personal` knows it.
+PERSONAL: dict[str, Any] = {"x-personal": True}
+Personal = Annotated[T, Field(json_schema_extra=PERSONAL)]
 # What was added to facts that are in logs already: left out where it says nothing, so that they are written as ever.
 Added = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
 # One entry a call of the turn.
@@ -31,8 +34,9 @@ CallIds = Annotated[list[Name], Field(max_length=MOST_CALLS)]
 class Part(BaseModel):
     """A piece of a fact: frozen, and strict about unknown fields when written (readers ignore them)."""
 
-    # Not a number is refused when the event is written, and not made null in silence.
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    # Not a number is refused when the event is written, and not made null in silence. An error never quotes what was
+    # said: it ends up in logs and dead letters, where nobody could erase it.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", hide_input_in_errors=True)
 
 
 class Fact(Part):
@@ -67,8 +71,8 @@ def said_by(
 
 
 class Customer(Part):
-    email: Name
-    name: Name | None = None
+    email: Personal[Name]
+    name: Personal[Name | None] = None
     id: Name | None = None
 
 
@@ -76,8 +80,8 @@ class Ticket(Part):
     reference: Name
     channel: Literal["ticket", "chat"] = "ticket"
     customer: Customer
-    subject: Text
-    body: Text
+    subject: Personal[Text]
+    body: Personal[Text]
 
 
 class Person(Part):
@@ -110,18 +114,18 @@ class Usage(Part):
 class ToolCall(Part):
     call_id: Name
     tool: Name
-    arguments: Json
+    arguments: Personal[Json]
 
 
 class Effect(Part):
     """What a write would do, for a person: money in minor units, the object's state before and after."""
 
-    summary: Text
+    summary: Personal[Text]
     object: Name
     amount_minor: Minor | None = None
     currency: Currency | None = None
-    before: Json = {}
-    after: Json = {}
+    before: Personal[Json] = {}
+    after: Personal[Json] = {}
 
 
 class QuoteFacts(Part):
@@ -156,11 +160,11 @@ class CallQuote(Part):
     call_id: Name
     tool: Name
     kind: Literal["read", "write"]
-    arguments: Json
+    arguments: Personal[Json]
     subject: Name | None = None
     effect: Effect | None = None
     facts: QuoteFacts = QuoteFacts()
-    will_fail: Text | None = None
+    will_fail: Personal[Text | None] = None
     duplicate_of: Name | None = None
     digest: Digest
     edited: Added[Digest] = None
@@ -229,8 +233,8 @@ class CallResult(Part):
     """The result that the model is given for one call. `content` is its text, `data` the same for machines."""
 
     call_id: Name
-    content: Text
-    data: Json = {}
+    content: Personal[Text]
+    data: Personal[Json] = {}
     is_error: bool = False
     duplicate: bool = False
 
@@ -252,14 +256,14 @@ class RunStarted(Fact):
 
 @said_by("desk", "customer-said")
 class CustomerSaid(Fact):
-    text: Text
+    text: Personal[Text]
     message_id: Name
 
 
 @said_by("desk", "run-cancelled", terminal=True)
 class RunCancelled(Fact):
     by: Person
-    reason: Text = ""
+    reason: Personal[Text] = ""
 
 
 @said_by("desk", "run-failed", terminal=True)
@@ -270,13 +274,13 @@ class RunFailed(Fact):
 @said_by("desk", "run-taken-over", terminal=True)
 class RunTakenOver(Fact):
     by: Person
-    reason: Text = ""
+    reason: Personal[Text] = ""
 
 
 @said_by("desk", "person-said")
 class PersonSaid(Fact):
     by: Person
-    text: Text
+    text: Personal[Text]
 
 
 # The agent (agent-runner)
@@ -286,7 +290,7 @@ class PersonSaid(Fact):
 class TurnProposed(Fact):
     turn: Turn
     agent: Name
-    content: list[Json]
+    content: Personal[list[Json]]
     calls: PerCall[ToolCall]
     stop_reason: Name
     usage: Usage
@@ -299,12 +303,12 @@ class TurnProposed(Fact):
 class HandedOver(Fact):
     from_agent: Name
     to_agent: Name
-    note: Json
+    note: Personal[Json]
 
 
 @said_by("agent", "answer-unfinished")
 class AnswerUnfinished(Fact):
-    content: list[Json]
+    content: Personal[list[Json]]
     stop_reason: Name
     usage: Usage
     cost_micro_usd: Count
@@ -314,8 +318,8 @@ class AnswerUnfinished(Fact):
 
 @said_by("agent", "reply-given")
 class ReplyGiven(Fact):
-    content: list[Json]
-    text: Text
+    content: Personal[list[Json]]
+    text: Personal[Text]
     stop_reason: Name
     usage: Usage
     cost_micro_usd: Count
@@ -328,10 +332,10 @@ class RunEnded(Fact):
     """`reason` is for the operator: no internals. `steps` and `cost_micro_usd` are the run's totals."""
 
     status: Literal["resolved", "escalated", "budget_exhausted", "failed"]
-    reason: Text
+    reason: Personal[Text]
     steps: Count
     cost_micro_usd: Count
-    handover: Text | None = None
+    handover: Personal[Text | None] = None
 
 
 # The tools services
@@ -416,8 +420,8 @@ class CallDecided(Fact):
     digest: Digest
     decision: Literal["approve", "decline"]
     by: Person
-    note: Text = ""
-    edited: Json | None = None
+    note: Personal[Text] = ""
+    edited: Personal[Json | None] = None
 
 
 @said_by("approvals", "decision-refused")

@@ -14,13 +14,15 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from contracts import events
+from contracts.datakeys import KeyRing
 from contracts.errors import Conflict, CorruptLog, Outage
-from contracts.events import Draft, Event, Link
-from contracts.facts import CATALOGUE, TENANT_FACTS
+from contracts.events import Draft, Event, Known, Link
+from contracts.facts import CATALOGUE, TENANT_FACTS, RunStarted
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
 from contracts.recent import Recent
 from contracts.requests import Requests
+from contracts.sealing import DataKey, Gone
 from contracts.subjects import RUNS, TENANTS, RunKey
 from contracts.tracing import traceparent_behind
 
@@ -55,6 +57,9 @@ class JetStreamLog:
 
     A process keeps recent histories in memory and fetches, by sequence, only what it lacks and only the kinds that its
     own folds read (`reads`; the kinds that end a run are always among them).
+
+    keys: of the runs' personal data, where this process may see it. Without them facts are read with placeholders, and
+    written as they are.
     """
 
     def __init__(
@@ -65,8 +70,11 @@ class JetStreamLog:
         stream: str = RUNS,
         clock: Clock = lambda: datetime.now(UTC),
         timeout: float = 5.0,
+        keys: KeyRing | None = None,
     ) -> None:
         self._nc = nc
+        self._keys = keys
+        self._known = keys.known if keys else events.no_key
         self._line, self._get_from = _LINES[stream], f"$JS.API.DIRECT.GET.{stream}"
         self._reads = frozenset(reads) | TERMINAL
         self._clock = clock
@@ -152,7 +160,13 @@ class JetStreamLog:
             if headers.get("Status") == "404":
                 return None
             raise Outage(f"The log refused a read: {headers.get('Status')} {headers.get('Description')}")
-        return _event(answer)
+        return await self._opened(_event(answer, self._known))
+
+    async def _opened(self, event: Event) -> Event:
+        """The event with its personal data, where that is sealed and this process may see it."""
+        if event.personal != "sealed" or self._keys is None:
+            return event
+        return events.opened(event, await self._keys.of(event.key))
 
     def _remember(self, history: History) -> History:
         known = self._recent.get(history.key)
@@ -165,7 +179,8 @@ class JetStreamLog:
     async def append(self, history: History, draft: Draft) -> Event:
         before, key = history.head, history.key
         parent = traceparent_behind(draft.cause, before)
-        event = events.write(key, draft, before, self._clock(), parent)
+        data_key = await self._key_for(history) if self._keys else None
+        event = events.write(key, draft, before, self._clock(), parent, data_key)
         sequence = await self._publish(event, before.sequence if before else 0)
         event = replace(event, sequence=sequence)
         # Only what was read here: a history that its caller made may lack events that readers would then miss.
@@ -182,6 +197,19 @@ class JetStreamLog:
             sequence=sequence,
         )
         return event
+
+    async def _key_for(self, history: History) -> DataKey | Gone | None:
+        """What a fact behind this history is sealed with. A run that began in clear text goes on so."""
+        assert self._keys is not None  # noqa: S101 - asked only where there are keys
+        if type(history.key) is not RunKey:
+            return None
+        if history.head is None:
+            return await self._keys.make(history.key)
+        known = history.events[0] if history.events else history.head
+        begun = known if known.ordinal == 0 else await self.last_of(history.key, RunStarted.kind)
+        if begun is None or begun.personal == "clear":
+            return None
+        return self._known(history.key) or await self._keys.of(history.key)
 
     async def _publish(self, event: Event, expected: int) -> int:
         subject = event.key.subject(event.kind)
@@ -221,7 +249,7 @@ class JetStreamLog:
 
         async def arrived(msg: Msg) -> None:
             with suppress(asyncio.QueueFull):
-                queue.put_nowait(_found(msg))
+                queue.put_nowait(_found(msg, self._known))
 
         subscription = await self._nc.subscribe(f"log.{self._line}.{scope}", cb=arrived) if live else None
         behind = True
@@ -230,6 +258,7 @@ class JetStreamLog:
                 if behind:
                     try:
                         async for sequence, event in self._behind(after, f"{self._line}.{scope}"):
+                            event = await self._readable(event)
                             after = sequence
                             if event is not None:
                                 yield event
@@ -248,6 +277,11 @@ class JetStreamLog:
                 # A gap: another tenant's events, or lost ones of ours. The stream knows, and has this one in its place.
                 behind = sequence > after + 1
                 if sequence == after + 1:
+                    try:
+                        event = await self._readable(event)
+                    except Outage:
+                        behind = True
+                        continue
                     after = sequence
                     if event is not None:
                         yield event
@@ -255,6 +289,14 @@ class JetStreamLog:
             if subscription is not None:
                 with suppress(Exception):
                     await subscription.unsubscribe()
+
+    async def _readable(self, event: Event | None) -> Event | None:
+        """The event as this process may see it; None where that cannot be read, for which nobody else must wait."""
+        try:
+            return await self._opened(event) if event is not None else None
+        except CorruptLog as error:
+            logger.error("unreadable event", error=str(error))
+            return None
 
     async def _behind(self, after: int, subjects: str) -> AsyncIterator["_Found"]:
         while batch := await self._batch(after + 1, subjects):
@@ -275,7 +317,7 @@ class JetStreamLog:
                     answer = await subscription.next_msg(timeout=self._timeout)
                     headers = answer.headers or {}
                     if "Nats-Subject" in headers:
-                        found.append(_found(answer))
+                        found.append(_found(answer, self._known))
                     elif headers.get("Status") in _ENDS:
                         return found
                     else:
@@ -291,16 +333,16 @@ class JetStreamLog:
 _Found = tuple[int, Event | None]
 
 
-def _found(msg: Msg) -> _Found:
+def _found(msg: Msg, known: Known) -> _Found:
     try:
-        event = _event(msg)
+        event = _event(msg, known)
         return event.sequence, event
     except CorruptLog as error:
         logger.error("unreadable event", error=str(error))
         return int((msg.headers or {})["Nats-Sequence"]), None
 
 
-def _event(msg: Msg) -> Event:
+def _event(msg: Msg, known: Known) -> Event:
     """A stored message as an event; the server's own headers say which it is."""
     headers = msg.headers or {}
-    return events.read(headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data)
+    return events.read(headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, known)

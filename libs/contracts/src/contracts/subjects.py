@@ -7,6 +7,7 @@ RUNS = "RUNS"
 TIMERS = "TIMERS"
 DEAD = "DEAD"
 TENANTS = "TENANTS"
+KEYS = "KEYS"
 TOKEN = re.compile(r"\A[A-Za-z0-9_-]{1,64}\Z")
 
 
