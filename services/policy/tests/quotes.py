@@ -27,6 +27,7 @@ hold:
   expires_after_seconds: 86400
 """
 
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 ABOUT = About(tenant="acme", profile="support", customer="C-1004", now=datetime(2026, 11, 2, 9, 0, tzinfo=UTC))
 
 

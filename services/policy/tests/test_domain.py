@@ -20,13 +20,7 @@ from policy import domain
 from policy.pack import PolicyPack, parse
 
 from .quotes import PACK, read, refund, write
-from .told import ALEX, LEE, LIA, SAM, SUE, Told
-
-
-def verdicts(fact: object) -> dict[str, str]:
-    assert isinstance(fact, TurnForwarded), fact
-    return {verdict.call_id: verdict.verdict for verdict in fact.verdicts}
-
+from .told import ALEX, LEE, LIA, SAM, SUE, Told, verdicts
 
 # A fresh quote
 

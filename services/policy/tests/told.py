@@ -10,6 +10,7 @@ from contracts.facts import (
     Fact,
     HoldExpired,
     Person,
+    TurnForwarded,
     TurnQuoted,
 )
 from contracts.history import History
@@ -25,6 +26,11 @@ KEY = RunKey("acme", "TCK-2004-1")
 ALEX = person("alex", "operator")
 SAM, SUE = person("sam", "approver"), person("sue", "approver")
 LEE, LIA = person("lee", "lead"), person("lia", "lead")
+
+
+def verdicts(fact: object) -> dict[str, str]:
+    assert isinstance(fact, TurnForwarded), fact
+    return {verdict.call_id: verdict.verdict for verdict in fact.verdicts}
 
 
 class Told:

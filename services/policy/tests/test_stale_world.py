@@ -1,0 +1,93 @@
+"""Between hold, decision and execution the world changes: what still stands, in every combination."""
+
+from itertools import product
+
+import pytest
+from contracts.facts import CallQuote, TurnForwarded, TurnHeld
+from policy.pack import parse
+
+from .quotes import PACK, refund
+from .told import SAM, SUE, Told, verdicts
+
+SAID = ("approved", "declined", "expired")
+NOW = ("the same", "another state", "less", "more", "small", "failing")
+
+
+def seen(now: str, call_id: str) -> CallQuote:
+    match now:
+        case "another state":
+            return refund(call_id, 18_000, today=36_000, state="partly refunded")
+        case "less" | "more" | "small":
+            amount = {"less": 16_000, "more": 20_000, "small": 900}[now]
+            return refund(call_id, amount, today=36_000 if amount > 5000 else 900)
+        case "failing":
+            return refund(call_id, 18_000, will_fail="It was refunded elsewhere.", state="refunded")
+    return refund(call_id, 18_000, today=36_000)
+
+
+def say(run: Told, said: str, call_id: str) -> object:
+    if said == "expired":
+        return run.expire(call_id)
+    return run.decide(SAM, seen("the same", call_id), "approve" if said == "approved" else "decline")
+
+
+@pytest.mark.parametrize(("first", "second", "now"), list(product(SAID, SAID, NOW)))
+def test_what_was_said_of_each_call_stands_or_falls_by_what_it_would_do_now(first: str, second: str, now: str) -> None:
+    run = Told(parse(PACK))
+    run.quote(seen("the same", "a"), seen("the same", "b"))
+    # Who was in time decides before the others' time is up.
+    for said, call_id in sorted([(first, "a"), (second, "b")], key=lambda each: each[0] == "expired"):
+        answer = say(run, said, call_id)
+    become = {"approved": "run", "declined": "declined", "expired": "declined"}
+    assert verdicts(answer) == {"a": become[first], "b": become[second]}
+
+    again = run.quote(seen(now, "a"), seen("the same", "b"), attempt=2)
+
+    if first == "approved" and now in ("another state", "less", "more"):
+        assert isinstance(again, TurnHeld)
+        assert [hold.call_id for hold in again.holds] == ["a"], "only what it would do now is asked about"
+        assert again.will_run == (["b"] if second == "approved" else [])
+        assert run.decide(SAM, seen("the same", "a")) is None, "that is the old effect"
+        again = run.decide(SUE, seen(now, "a"))
+    assert verdicts(again) == {"a": become[first], "b": become[second]}
+
+
+def test_each_effect_that_was_approved_in_time_stays_approved() -> None:
+    run = Told(parse(PACK))
+    for attempt, (now, by) in enumerate([("the same", SAM), ("another state", SUE)], 1):
+        run.quote(seen(now, "a"), attempt=attempt)
+        assert verdicts(run.decide(by, seen(now, "a"))) == {"a": "run"}
+
+    answer = run.quote(seen("the same", "a"), attempt=3)
+
+    assert isinstance(answer, TurnForwarded)
+    assert answer.verdicts[0].reason == "Released by sam."
+
+
+@pytest.mark.parametrize("call", ["a", "b"])
+def test_a_hold_that_expires_between_two_attempts_declines_for_good(call: str) -> None:
+    run = Told(parse(PACK))
+    quotes = {"a": seen("the same", "a"), "b": seen("the same", "b")}
+    run.quote(*quotes.values())
+    for each in quotes.values():
+        run.decide(SAM, each)
+    changed = quotes | {call: seen("another state", call)}
+    assert isinstance(run.quote(*changed.values(), attempt=2), TurnHeld)
+
+    expired = run.expire(call)
+
+    other = "b" if call == "a" else "a"
+    assert verdicts(expired) == {call: "declined", other: "run"}
+    assert verdicts(run.quote(*quotes.values(), attempt=3)) == {call: "declined", other: "run"}
+    assert run.decide(SUE, changed[call]) is None
+
+
+def test_a_released_call_that_has_become_small_runs_within_the_automatic_limit_and_its_guard() -> None:
+    run = Told(parse(PACK))
+    run.quote(seen("the same", "a"))
+    run.decide(SAM, seen("the same", "a"))
+
+    answer = run.quote(seen("small", "a"), attempt=2)
+
+    assert isinstance(answer, TurnForwarded)
+    assert (answer.verdicts[0].rule, answer.guards[0].at_most) == ("within-automatic-limit", 5000)
