@@ -64,6 +64,20 @@ def refund(
     )
 
 
+def small(call_id: str = "a") -> CallQuote:
+    """A refund of £9.00 with everything that the shop tells: the first that this customer ever had."""
+    first = {
+        "refunds_today_by_customer": 1,
+        "refunds_today_of_tenant": 1,
+        "refunded_today_of_tenant_minor": 900,
+        "refunded_today_by_profile_minor": 900,
+        "last_refund_at": NEVER,
+        "last_declined_at": NEVER,
+        "window_from": datetime.now(UTC),
+    }
+    return refund(call_id, 900, facts=first)
+
+
 def write(tool: str, call_id: str = "w", **more: Any) -> CallQuote:
     return CallQuote(
         call_id=call_id,

@@ -8,18 +8,33 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import nats
 import pytest
 from contracts.bus import Bus
-from contracts.facts import CallDecided, CallQuote, Person, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
+from contracts.events import Draft, Event
+from contracts.facts import (
+    CallDecided,
+    CallQuote,
+    Pack,
+    Person,
+    PolicyPromoted,
+    TurnForwarded,
+    TurnHeld,
+    TurnQuoted,
+    TurnRefused,
+)
 from contracts.log import JetStreamLog
-from contracts.subjects import RunKey
-from contracts.testing import World, started, world
+from contracts.subjects import TENANTS, RunKey, TenantKey
+from contracts.testing import PATIENCE, World, started, world
+from nats.aio.client import Client
 from policy import app, domain
+from policy.pack import parse
 from policy.settings import Settings
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 from turngate.testing import NatsAccess
 
-from .quotes import read, refund
+from .quotes import read, refund, small
 from .told import ALEX, KEY, LEE, SAM, SUE
 
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "tenants"
@@ -135,3 +150,77 @@ async def test_it_runs_as_a_process_and_ends_when_told_to(fresh_nats: NatsAccess
     _, errors = await asyncio.wait_for(process.communicate(), 20)
 
     assert process.returncode == 0, errors.decode()
+
+
+async def promote(nc: Client, text: str, pack: Pack | None = None) -> None:
+    """What approvals says, once it has checked who asks for it."""
+    line = JetStreamLog(nc, stream=TENANTS)
+    fact = PolicyPromoted(pack=pack or parse(text).stamp, text=text, by=LEE)
+    history = await line.read(TenantKey("acme"))
+    await line.append(history, Draft(fact, cause=None, key=str(len(history.events))))
+
+
+@pytest.fixture
+async def setup(fresh_nats: NatsAccess) -> AsyncIterator[Client]:
+    user, password = fresh_nats.user("setup")
+    client = await nats.connect(fresh_nats.url, user=user, password=password)
+    yield client
+    await client.close()
+
+
+STRICT = (DEPLOYED / "acme" / "policy.yaml").read_text().replace("automatic_up_to: 5000", "automatic_up_to: 100")
+
+
+async def judged(others: World, run: str) -> Event:
+    """What policy says of a refund of £9.00 in a run of its own."""
+    key = RunKey("acme", run)
+    await others.say(key, started(ALEX))
+    await quoted(others, key, small())
+    async with asyncio.timeout(PATIENCE):
+        async for event in others.log.follow(tenant="acme"):
+            if event.key == key and event.author == "policy":
+                return event
+    raise AssertionError("the log ended")
+
+
+async def test_a_pack_that_was_promoted_before_the_start_is_judged_by_and_an_invalid_later_one_is_not(
+    fresh_nats: NatsAccess, others: World, setup: Client
+) -> None:
+    await promote(setup, STRICT)
+    await promote(setup, "name: nonsense\n", parse(STRICT).stamp)
+
+    async with policy(fresh_nats):
+        event = await judged(others, "TCK-2002-1")
+
+    assert isinstance(event.fact, TurnHeld)
+    assert event.fact.pack == parse(STRICT).stamp
+
+
+async def test_every_process_uses_a_promoted_pack_at_once(fresh_nats: NatsAccess, others: World, setup: Client) -> None:
+    async with policy(fresh_nats), policy(fresh_nats):
+        before = await judged(others, "TCK-2002-1")
+        with capture_logs() as logs:
+            await promote(setup, STRICT)
+            async with asyncio.timeout(PATIENCE):
+                while sum(log["event"] == "pack promoted" for log in logs) < 2:
+                    await asyncio.sleep(0.01)
+        after = [await judged(others, f"TCK-2002-{n}") for n in range(2, 8)]
+
+    assert before.kind == "policy.turn-forwarded"
+    assert {event.kind for event in after} == {"policy.turn-held"}
+
+
+async def test_approvals_may_ask_whether_a_text_is_a_pack(fresh_nats: NatsAccess) -> None:
+    user, password = fresh_nats.user("approvals")
+    settings = Settings(nats_url=fresh_nats.url, nats_user=user, nats_password=SecretStr(password))
+    asker = await Bus.connect(settings, "approvals")
+    try:
+        async with policy(fresh_nats):
+            good = await asker.ask("ask.policy.check", {"tenant": "acme", "text": STRICT})
+            bad = await asker.ask("ask.policy.check", {"tenant": "acme", "text": "name: acme"})
+    finally:
+        await asker.close()
+
+    assert good == {"status": 200, "pack": parse(STRICT).stamp.model_dump(mode="json")}
+    assert bad["status"] == 422
+    assert "line 1, version: Field required" in bad["detail"]

@@ -1,13 +1,15 @@
 """A pack says what is wrong with it, and where."""
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from contracts.facts import Needs
+from hypothesis import given
+from hypothesis import strategies as st
 from policy.pack import InvalidPack, parse
 from policy.packs import Packs
-from structlog.testing import capture_logs
 
 from .quotes import PACK
 
@@ -75,6 +77,29 @@ def test_a_pack_is_read_with_its_tiers_and_the_digest_of_its_text() -> None:
             "line 15, hold: Value error, remind_after_seconds must",
         ),
         ("version: 3", "version: 3\nmode: off", "line 3, mode: Input should be 'enforce' or 'audit'"),
+        ("version: 3", "version: 9007199254740992", "line 2, version: Input should be less than"),
+        ("  expires", "  escalate_after_seconds: 60\n  expires", "Value error, escalate_after_seconds must be between"),
+        (
+            "  expires",
+            "  escalate_after_seconds: 86400\n  expires",
+            "Value error, escalate_after_seconds must be between",
+        ),
+        *(
+            ("writes:", f"limits:\n  {limit}\nwrites:", f"line 12, limits.{says}")
+            for limit, says in (
+                ("customer_day: {}", "customer_day: Value error, give amount, refunds or both"),
+                ("tenant_day: {amount: 5, then: hold}", "tenant_day.then: Extra inputs are not permitted"),
+                ("customer_day: {amount: 5, then: ask}", "customer_day.then: Input should be 'hold' or 'refuse'"),
+                ("customer_day: {amount: 5, then: refuse, role: lead}", "customer_day: Value error, role is for"),
+                ("profile_day: {support: {then: hold}}", "profile_day.support.amount: Field required"),
+                ("profile_day: {a.b: {amount: 5}}", "profile_day.a.b"),
+                ("cooling_off: {then: hold}", "cooling_off: Value error, give after_decline_seconds"),
+                ("cooling_off: {after_refund_seconds: 0}", "cooling_off.after_refund_seconds: Input should be greater"),
+                ("refund_window: {days: -1}", "refund_window.days: Input should be greater"),
+                ("own_customer_only: 1", "own_customer_only: Input should be a valid boolean"),
+                ("hourly: {}", "hourly: Extra inputs are not permitted"),
+            )
+        ),
         ("version: 3", "version: 3\nlimit: {}", "line 3, limit: Extra inputs are not permitted"),
         ("version: 3", "version: 3\ndigest: abc", "line 3, digest: is computed"),
         ("version: 3", "version: [3", "line 3: expected ',' or ']'"),
@@ -91,10 +116,28 @@ def test_a_wrong_pack_is_refused_with_line_and_field(old: str, new: str, says: s
     assert says in str(error.value), error.value
 
 
-@pytest.mark.parametrize("text", ["", "- a\n", "just words", "\x00", "a: *b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "- a\n", "just words", "\x00", "a: *b", "!!set {name, version}", "version: " + "9" * 5000, "a: 2026-99-99",
+        "[" * 5000, PACK + "#" * 20_000, "? [a]\n: b", "1: 2", "a: b\n---\nc: d", "\ud800",
+    ],
+)  # fmt: skip
 def test_what_is_no_pack_at_all_is_refused(text: str) -> None:
     with pytest.raises(InvalidPack, match=r"p\.yaml"):
         parse(text, source="p.yaml")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(PACK) - 1), st.integers(0, 12), st.text(max_size=12)), min_size=1, max_size=4)
+)
+def test_whatever_the_text_it_is_a_pack_or_said_to_be_none(cuts: list[tuple[int, int, str]]) -> None:
+    text = PACK
+    for at, length, put in cuts:
+        text = text[:at] + put + text[at + length :]
+
+    with suppress(InvalidPack):
+        assert parse(text).stamp.digest == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_everything_wrong_is_named_at_once() -> None:
@@ -109,21 +152,7 @@ def test_everything_wrong_is_named_at_once() -> None:
 def test_the_deployed_packs_hold_the_limits_of_the_demo(tenant: str, currency: str) -> None:
     pack = Packs(DEPLOYED).of(tenant)
 
+    assert pack is not None
     assert (pack.name, pack.currency, pack.refund.automatic_up_to) == (tenant, currency, 5000)
     assert [tier.up_to for tier in pack.refund.tiers] == [50000, 200000]
     assert (pack.hold.remind_after_seconds, pack.hold.expires_after_seconds) == (18 * 3600, 24 * 3600)
-
-
-def test_a_tenant_without_a_pack_is_told_which_file_to_write(tmp_path: Path) -> None:
-    with capture_logs() as logs:
-        assert Packs(tmp_path).of("nobody") is None
-
-    assert "nobody/policy.yaml" in logs[0]["do"]
-
-
-def test_one_wrong_pack_keeps_the_service_from_starting(tmp_path: Path) -> None:
-    (tmp_path / "acme").mkdir()
-    (tmp_path / "acme" / "policy.yaml").write_text("name: acme\n")
-
-    with pytest.raises(InvalidPack, match=r"policy\.yaml, line 1, version"):
-        Packs(tmp_path)

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 Amount = Annotated[int, Field(ge=0, le=2**53 - 1, description="minor units of the pack's currency")]
 Seconds = Annotated[int, Field(ge=1, le=366 * 24 * 3600)]
 Path = tuple[str | int, ...]
+LONGEST = 20_000  # characters
+DEEPEST = 8
 
 
 class InvalidPack(ValueError):
@@ -151,7 +153,7 @@ class PolicyPack(Part):
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    version: Annotated[int, Field(ge=1)]
+    version: Annotated[int, Field(ge=1, le=2**53 - 1)]
     mode: Literal["enforce", "audit"] = "enforce"
     currency: Currency
     refund: Refund
@@ -171,19 +173,27 @@ class PolicyPack(Part):
 
 def parse(text: str, source: str = "policy pack") -> PolicyPack:
     """Reads a pack. Raises InvalidPack, which names `source`, the line and the field of everything that is wrong."""
+    if len(text) > LONGEST:
+        raise InvalidPack(f"{source}: a pack has at most {LONGEST:,} characters, and this has {len(text):,}")
     try:
+        depth = 0
         for part in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(part, yaml.AliasEvent):
                 raise InvalidPack(
                     f"{source}, line {_number(part.start_mark)}: write it out, *{part.anchor} is no value"
                 )
+            depth += isinstance(part, yaml.CollectionStartEvent) - isinstance(part, yaml.CollectionEndEvent)
+            if depth > DEEPEST:  # what is nested for its own sake takes minutes to read
+                raise InvalidPack(f"{source}, line {_number(part.start_mark)}: no pack is nested as deep as that")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         raise InvalidPack(f"{source}, line {_number(error.problem_mark)}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise InvalidPack(f"{source}: {error}") from None
-    if not isinstance(root, yaml.MappingNode):
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, InvalidPack):
+            raise
+        raise InvalidPack(f"{source}: {error}"[:2000]) from None
+    if not isinstance(root, yaml.MappingNode) or not isinstance(values, dict):
         raise InvalidPack(f"{source}, line 1: a pack is a mapping that starts with name, version and currency")
     lines: dict[Path, int] = {(): 1}
     for path, line in _places(root, ()):
