@@ -1,14 +1,15 @@
 """The runs' data keys: made once, kept where they can be erased, and in each process for a few seconds at most."""
 
-import base64
+import asyncio
 import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from contracts.errors import Outage
 from contracts.requests import Requests
@@ -19,7 +20,6 @@ KEPT = 5.0  # seconds; so long after its erasure a key may still be in use somew
 MOST = 20_000
 # There is a message under the subject already: by the sequence that was expected, or by the stream's own limit.
 _THERE_ALREADY = (10071, 10077, 10164)
-_NO_MESSAGE = 10037
 
 
 class KeyStore(Protocol):
@@ -101,8 +101,7 @@ class MemoryKeys:
 
 
 class JetStreamKeys:
-    """One message a key in the stream KEYS, which takes a second one for no run. Read from the stream's leader: a
-    replica that lags would make a key look erased."""
+    """One message a key in the stream KEYS, which takes no second one for a run. Erasing is the set-up user's."""
 
     def __init__(self, nc: Client, timeout: float = 5.0) -> None:
         self._requests = Requests(nc)
@@ -113,13 +112,12 @@ class JetStreamKeys:
         self._requests.on_error(error)
 
     async def get(self, key: RunKey) -> bytes | None:
-        message = await self._message(key)
-        return base64.b64decode(message["data"]) if message else None
+        found = await self._find(key)
+        return found[1] if found else None
 
     async def create(self, key: RunKey, secret: bytes) -> bool:
-        subject = subject_of(key)
         headers = {"Nats-Expected-Last-Subject-Sequence": "0"}
-        answer = await self._ask(subject, secret, headers)
+        answer = json.loads((await self._ask(_subject(key), secret, headers)).data)
         if error := answer.get("error"):
             if error.get("err_code") in _THERE_ALREADY:
                 return False
@@ -127,33 +125,38 @@ class JetStreamKeys:
         return True
 
     async def erase(self, key: RunKey) -> bool:
-        message = await self._message(key)
-        if message is None:
+        found = await self._find(key)
+        if found is None:
             return False
-        # Overwritten where it lies, not only unlinked.
-        answer = await self._ask("$JS.API.STREAM.MSG.DELETE.KEYS", json.dumps({"seq": message["seq"]}).encode())
-        if "error" in answer and await self._message(key) is not None:
+        # Overwritten where it lies, not only unlinked: that is what the stream does where it is not told otherwise.
+        answer = json.loads((await self._ask(f"$JS.API.STREAM.MSG.DELETE.{KEYS}", _body(seq=found[0]))).data)
+        if "error" in answer:
             raise Outage(f"The key of {key.run} was not erased: {answer['error'].get('description')}")
         return True
 
-    async def _message(self, key: RunKey) -> dict[str, Any] | None:
-        body = json.dumps({"last_by_subj": subject_of(key)}).encode()
-        answer = await self._ask(f"$JS.API.STREAM.MSG.GET.{KEYS}", body)
-        if error := answer.get("error"):
-            if error.get("err_code") == _NO_MESSAGE:
-                return None
-            raise Outage(f"The key of {key.run} could not be read: {error.get('description')}")
-        message: dict[str, Any] = answer["message"]
-        return message
+    async def _find(self, key: RunKey) -> tuple[int, bytes] | None:
+        """The key and where it is. Any replica may answer, and one that lags has not heard of a key that is new."""
+        for last in (False, False, True):
+            answer = await self._ask(f"$JS.API.DIRECT.GET.{KEYS}", _body(last_by_subj=_subject(key)))
+            headers = answer.headers or {}
+            if "Nats-Sequence" in headers:
+                return int(headers["Nats-Sequence"]), answer.data
+            if headers.get("Status") != "404":
+                raise Outage(f"The keys refused a read: {headers.get('Status')} {headers.get('Description')}")
+            if not last:
+                await asyncio.sleep(0.05)
+        return None
 
-    async def _ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    async def _ask(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> Msg:
         try:
-            reply = await self._requests.ask(subject, body, timeout=self._timeout, headers=headers)
+            return await self._requests.ask(subject, body, timeout=self._timeout, headers=headers)
         except (nats.errors.Error, OSError) as error:
             raise Outage(f"The keys did not answer: {error!r}") from error
-        answer: dict[str, Any] = json.loads(reply.data)
-        return answer
 
 
-def subject_of(key: RunKey) -> str:
+def _subject(key: RunKey) -> str:
     return f"keys.{key.tenant}.{key.run}"
+
+
+def _body(**query: str | int) -> bytes:
+    return json.dumps(query).encode()
