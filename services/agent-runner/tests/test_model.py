@@ -18,7 +18,7 @@ from standin.director import Director
 from .told import DIGEST, PROMPT, Told, started, text
 
 PRICE = Prices.load().of("claude-sonnet-5-5")
-TOOLS = Tools([{"name": "get_order", "description": "d", "input_schema": {"type": "object"}}], DIGEST, 80)
+TOOLS = Tools(b'[{"name":"get_order","description":"d","input_schema":{"type":"object"}}]', DIGEST)
 KEY = "TCK-1"
 
 
@@ -65,7 +65,7 @@ async def test_what_is_asked_is_the_prompt_the_tools_and_the_conversation(model:
     assert body["stream"] is True
     assert body["max_tokens"] == 4096
     assert body["system"][0]["text"] == PROMPT.system
-    assert body["tools"] == TOOLS.offered
+    assert body["tools"] == json.loads(TOOLS.offered)
     assert body["messages"][0]["content"][0]["text"].startswith("Ticket TCK-1\n")
 
 
@@ -225,7 +225,7 @@ def test_the_same_question_has_the_same_digest_and_another_has_another() -> None
 def test_output_is_cut_to_what_the_runs_money_pays_for() -> None:
     told = Told(started(limits=Limits(max_steps=12, max_cost_micro_usd=40_000)))
     asked = request(told)
-    assert 512 <= asked.max_tokens < 4096
+    assert 512 <= json.loads(asked.body)["max_tokens"] < 4096
     assert asked.at_most_micro_usd <= 40_000
 
 

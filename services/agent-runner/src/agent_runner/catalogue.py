@@ -1,10 +1,10 @@
 """The tools that an agent may call: asked of the tools service, remembered for a while."""
 
 import asyncio
+import json
 import time
 
 from contracts.bus import Bus
-from contracts.canonical import canonical
 from contracts.errors import Outage
 
 from agent_runner.request import Tools
@@ -45,4 +45,4 @@ class Catalogue:
         if "tools" not in answer:
             raise NoToolset(f"There is no toolset {toolset!r} for the tenant {tenant!r}.")
         offered = [{name: tool[name] for name in ("name", "description", "input_schema")} for tool in answer["tools"]]
-        return Tools(offered, answer["digest"], len(canonical(offered)))
+        return Tools(json.dumps(offered, ensure_ascii=False, separators=(",", ":")).encode(), answer["digest"])

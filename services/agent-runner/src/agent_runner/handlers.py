@@ -80,8 +80,8 @@ class Agent:
 
         if isinstance(event.fact, RunStarted):
             await self._set_timer(event, "life", self._run_life)
-        await respond(self._log, event, react)
-        if isinstance(event.fact, ReplyGiven):
+        said = await respond(self._log, event, react)
+        if said is None and isinstance(event.fact, ReplyGiven):
             await self._mind_a_silent_customer(event)
 
     # Asking the model
@@ -130,9 +130,11 @@ class Agent:
             REUSED.inc()
             return recorded
         stop("agent-runner.before-answer")
-        step = run.steps + 1
+        step, shown = run.steps + 1, False
 
         async def hear(text: str) -> None:
+            nonlocal shown
+            shown = True
             await self._show(due, {"step": step, "text": text})
 
         try:
@@ -142,7 +144,8 @@ class Agent:
             await self._ledger.release(due)
             raise
         stop("agent-runner.after-answer")
-        await self._show(due, {"step": step, "done": True})
+        if shown:
+            await self._show(due, {"step": step, "done": True})
         kept = await self._record(due, answer)
         stop("agent-runner.after-ledger")
         return kept

@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 import anthropic
@@ -74,18 +74,18 @@ class Model:
         reading = _Reading()
         started = time.monotonic()
         try:
-            stream = await self._client.messages.create(
-                model=request.model,
-                max_tokens=request.max_tokens,
-                system=[{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}],
-                tools=cast(Any, request.tools),
-                messages=cast(Any, request.messages),
-                cache_control={"type": "ephemeral"},
+            # The SDK sends, tries again and takes the stream apart; its typed models of every part would cost as much
+            # again as all of that.
+            stream = await self._client.post(
+                "/v1/messages",
+                content=request.body,
+                cast_to=object,
                 stream=True,
+                stream_cls=anthropic.AsyncStream[object],
             )
             async with stream:
                 async for event in stream:
-                    if text := reading.take(event):
+                    if text := reading.take(cast(Json, event)):
                         await hear(text)
                     if reading.size > LONGEST_STREAM:
                         break
@@ -141,55 +141,53 @@ class _Reading:
         self._stop_reason: str | None = None
         self._ended = False
 
-    def take(self, event: Any) -> str:
+    def take(self, event: Json) -> str:
         """Takes one event of the stream; gives the text that it added, if any."""
-        match event.type:
+        match event["type"]:
             case "message_start":
                 self.begun = True
-                self._count(event.message.usage)
+                self._count(event["message"]["usage"])
             case "content_block_start":
-                self._blocks[event.index] = _Block(event.content_block.to_dict())
+                self._blocks[event["index"]] = _Block(event["content_block"])
             case "content_block_delta":
-                return self._add(self._blocks[event.index], event.delta)
+                return self._add(self._blocks[event["index"]], event["delta"])
             case "content_block_stop":
-                self._blocks[event.index].complete = True
+                self._blocks[event["index"]].complete = True
             case "message_delta":
-                self._stop_reason = event.delta.stop_reason
-                details = getattr(event.delta, "stop_details", None)
-                self.detail = getattr(details, "category", None) or ""
-                self._count(event.usage)
+                self._stop_reason = event["delta"].get("stop_reason")
+                self.detail = (event["delta"].get("stop_details") or {}).get("category") or ""
+                self._count(event["usage"])
             case "message_stop":
                 self._ended = True
         return ""
 
-    def _add(self, block: _Block, delta: Any) -> str:
-        match delta.type:
+    def _add(self, block: _Block, delta: Json) -> str:
+        match delta["type"]:
             case "text_delta":
-                piece = delta.text
+                piece: str = delta["text"]
             case "input_json_delta":
-                piece = delta.partial_json
+                piece = delta["partial_json"]
             case "thinking_delta":
-                piece = delta.thinking
+                piece = delta["thinking"]
             case "signature_delta":
-                block.start = {**block.start, "signature": delta.signature}
+                block.start = {**block.start, "signature": delta["signature"]}
                 return ""
             case "citations_delta":
-                cited = [*(block.start.get("citations") or []), delta.citation.to_dict()]
-                block.start = {**block.start, "citations": cited}
+                block.start = {**block.start, "citations": [*(block.start.get("citations") or []), delta["citation"]]}
                 return ""
             case _:
                 return ""
         block.pieces.append(piece)
         self.size += len(piece)
-        return piece if delta.type == "text_delta" else ""
+        return piece if delta["type"] == "text_delta" else ""
 
-    def _count(self, usage: Any) -> None:
+    def _count(self, usage: Json) -> None:
         """Counts are cumulative; one that is left out stays as it was."""
         given = {
-            "input": usage.input_tokens,
-            "output": usage.output_tokens,
-            "cache_read": usage.cache_read_input_tokens,
-            "cache_write": usage.cache_creation_input_tokens,
+            "input": usage.get("input_tokens"),
+            "output": usage.get("output_tokens"),
+            "cache_read": usage.get("cache_read_input_tokens"),
+            "cache_write": usage.get("cache_creation_input_tokens"),
         }
         self.usage = self.usage.model_copy(update={name: count for name, count in given.items() if count is not None})
 

@@ -4,34 +4,32 @@ import hashlib
 from dataclasses import dataclass
 
 from contracts.canonical import canonical
-from contracts.facts import Json
 
 from agent_runner.domain import Run
 from agent_runner.prices import Price
 from agent_runner.profiles import Prompt
-from agent_runner.transcript import Message, messages
+from agent_runner.transcript import messages
 
 LEAST_OUTPUT = 512  # tokens; with less than that an answer is not worth asking for
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What an agent may call: `offered` as the Messages API takes it, its size in bytes, the tools service's digest."""
+    """What an agent may call: `offered` is the JSON that the Messages API takes, `digest` the tools service's."""
 
-    offered: list[Json]
+    offered: bytes
     digest: str
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of the Messages API. `at_most_micro_usd` is what it may cost and therefore what is reserved for it."""
+    """One call of the Messages API: `body` is the JSON that is sent.
+
+    `at_most_micro_usd` is what it may cost and therefore what is reserved for it.
+    """
 
     model: str
-    max_tokens: int
-    system: str
-    tools: list[Json]
-    messages: list[Message]
+    body: bytes
     digest: str
     tools_digest: str
     at_most_micro_usd: int
@@ -42,9 +40,8 @@ def build(run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most
 
     A token is at least one byte, so the bytes of a prompt bound its tokens: the limit holds whatever the text is.
     """
-    conversation = messages(run.conversation(), prompt.ticket)
-    said = canonical(conversation)
-    prompt_tokens = len(said) + len(prompt.system.encode()) + tools.size
+    said = canonical(messages(run.conversation(), prompt.ticket))
+    prompt_tokens = len(said) + len(prompt.system.encode()) + len(tools.offered)
     left = run.started.limits.max_cost_micro_usd - run.cost_micro_usd
     max_tokens = min(most, price.affordable_output(prompt_tokens, left))
     if max_tokens < min(LEAST_OUTPUT, most):
@@ -52,11 +49,20 @@ def build(run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most
     asked = canonical({"model": model, "max_tokens": max_tokens, "prompt": prompt.version, "tools": tools.digest})
     return Request(
         model=model,
-        max_tokens=max_tokens,
-        system=prompt.system,
-        tools=tools.offered,
-        messages=conversation,
+        body=_body(model, max_tokens, prompt.system, tools.offered, said),
         digest=hashlib.sha256(asked + said).hexdigest(),
         tools_digest=tools.digest,
         at_most_micro_usd=price.at_most(prompt_tokens, max_tokens),
     )
+
+
+def _body(model: str, max_tokens: int, system: str, tools: bytes, messages: bytes) -> bytes:
+    """The long parts are JSON already: the conversation for the digest, the tools since they were asked for."""
+    rest = {
+        "model": model,
+        "max_tokens": max_tokens,
+        "system": [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
+        "cache_control": {"type": "ephemeral"},
+        "stream": True,
+    }
+    return canonical(rest)[:-1] + b',"tools":' + tools + b',"messages":' + messages + b"}"
