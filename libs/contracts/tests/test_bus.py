@@ -486,17 +486,20 @@ async def test_nobody_there_to_answer_is_an_outage(house: House) -> None:
         await (await house.bus("gateway")).ask("ask.approvals.decide", {})
 
 
-async def test_a_running_models_words_reach_who_listens(house: House, key: RunKey) -> None:
-    heard: asyncio.Queue[tuple[RunKey, Json]] = asyncio.Queue()
-
-    async def hear(run: RunKey, body: Json) -> None:
-        heard.put_nowait((run, body))
-
-    gateway = await house.bus("gateway")
-    await gateway.hear_live(hear)
+async def test_a_running_models_words_reach_who_listens_to_that_run_while_they_listen(
+    house: House, key: RunKey
+) -> None:
+    heard: asyncio.Queue[Json] = asyncio.Queue()
+    gateway, runner = await house.bus("gateway"), await house.bus("agent-runner")
+    async with gateway.hear_live(key, heard.put_nowait):
+        await gateway.nc.flush()
+        await runner.live(RunKey(key.tenant, f"{key.run}9"), {"step": 1, "text": "another run"})
+        await runner.live(key, {"step": 1, "text": "Hel"})
+        assert await asyncio.wait_for(heard.get(), SOON) == {"step": 1, "text": "Hel"}
+    await runner.live(key, {"step": 1, "text": "lo"})
+    await runner.nc.flush()
     await gateway.nc.flush()
-    await (await house.bus("agent-runner")).live(key, {"step": 1, "text": "Hel"})
-    assert await asyncio.wait_for(heard.get(), SOON) == (key, {"step": 1, "text": "Hel"})
+    assert heard.empty()
 
 
 # Timers

@@ -142,7 +142,7 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
             others=Others({author: await _log_of(nats, name, stack) for name, author in AUTHORS.items()}),
             token=lambda person: issuer.issue_to(PEOPLE[person]),
             runs=Runs(log, bus, desk, None),
-            projection=Projection(dsn, desk, Feed(log)),
+            projection=Projection(dsn, desk, Feed(bus, log)),
             nats=nats,
             stack=stack,
             superuser=superuser,

@@ -4,8 +4,8 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -283,12 +283,20 @@ class Bus:
         """Text of a running model call: heard by whoever listens now, and forgotten."""
         await self.nc.publish(subjects.live(key), json.dumps(body).encode())
 
-    async def hear_live(self, handler: Callable[[RunKey, Json], Awaitable[object]]) -> None:
-        async def arrived(message: Msg) -> None:
-            _, tenant, run = message.subject.split(".")
-            await handler(RunKey(tenant, run), json.loads(message.data))
+    @asynccontextmanager
+    async def hear_live(self, key: RunKey, handler: Callable[[Json], object]) -> AsyncIterator[None]:
+        """Gives the text of a run's model calls to `handler` for as long as the block lasts: what nobody listens to is
+        sent to no one."""
 
-        self._subscriptions.append(await self.nc.subscribe("live.>", cb=arrived))
+        async def arrived(message: Msg) -> None:
+            handler(json.loads(message.data))
+
+        subscription = await self.nc.subscribe(subjects.live(key), cb=arrived)
+        try:
+            yield
+        finally:
+            with suppress(nats.errors.Error, OSError):
+                await subscription.unsubscribe()
 
     async def set_timer(self, name: str, at: datetime, body: Json) -> None:
         """Has `body` delivered to this service's `hear_timers` at a time. The same name set again replaces it."""

@@ -34,7 +34,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     await pool.open(wait=True, timeout=30)
     stack.push_async_callback(pool.close)
     desk = Desk(pool)
-    feed = Feed(log, last=await desk.position())
+    feed = Feed(bus, log, last=await desk.position())
     projection = Projection(dsn, desk, feed)
     runs = Runs(log, bus, desk, settings.model)
     tokens = Tokens(Verifier(settings.issuers, settings.audience))
@@ -49,7 +49,6 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         runs=runs,
         connected=lambda: bus.connected,
     )
-    await bus.hear_live(feed.hear_live)
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))
     for work in (feed.run(), projection.run()):
         stack.push_async_callback(_ended, asyncio.create_task(work))

@@ -286,7 +286,8 @@ async def store(connection: Connection, views: Iterable[RunView]) -> None:
         "insert into desk.tickets (tenant, reference, channel, customer_email, customer_name, customer_id, subject,"
         " body, opened_at, status, latest_run, latest_n) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         " on conflict (tenant, reference) do update set status = excluded.status, latest_run = excluded.latest_run,"
-        " latest_n = excluded.latest_n where excluded.latest_n >= tickets.latest_n",
+        " latest_n = excluded.latest_n where excluded.latest_n >= tickets.latest_n and"
+        " (excluded.status, excluded.latest_run) is distinct from (tickets.status, tickets.latest_run)",
         [
             (
                 view.tenant,

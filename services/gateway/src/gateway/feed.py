@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import structlog
+from contracts.bus import Bus
 from contracts.errors import CorruptLog, Outage
 from contracts.events import Event
 from contracts.facts import Json
@@ -53,8 +54,9 @@ class Listener:
 class Feed:
     """`last` is the sequence of the last fact that was shared out."""
 
-    def __init__(self, log: JetStreamLog, last: int = 0) -> None:
+    def __init__(self, bus: Bus, log: JetStreamLog, last: int = 0) -> None:
         self.last = last
+        self._bus = bus
         self._log = log
         self._listeners: set[Listener] = set()
 
@@ -70,12 +72,6 @@ class Feed:
             except (Outage, CorruptLog) as error:
                 logger.warning("feed", error=repr(error), last=self.last)
                 await asyncio.sleep(0.5)
-
-    async def hear_live(self, key: RunKey, body: Json) -> None:
-        """Text of a running model call, for those who follow that very run."""
-        for listener in self._listeners:
-            if listener.key == key:
-                listener.put(body)
 
     @contextmanager
     def listener(self, tenant: str | None = None, key: RunKey | None = None) -> Iterator[Listener]:
@@ -114,17 +110,18 @@ class Feed:
     async def of_run(self, key: RunKey, after: int) -> AsyncGenerator[list[Heard]]:
         """One run's facts behind `after`, then what comes, its live text included. Ends never by itself."""
         with self.listener(key=key) as listener:
-            while True:
-                listener.overflowed = False
-                history = await self._log.read(key)
-                if behind := [event for event in history.events if event.sequence > after]:
-                    after = behind[-1].sequence
-                    yield list(behind)
-                while not listener.overflowed:
-                    fresh = [e for e in await listener.take() if not isinstance(e, Event) or e.sequence > after]
-                    if fresh and not listener.overflowed:
-                        after = max((e.sequence for e in fresh if isinstance(e, Event)), default=after)
-                        yield fresh
+            async with self._bus.hear_live(key, listener.put):
+                while True:
+                    listener.overflowed = False
+                    history = await self._log.read(key)
+                    if behind := [event for event in history.events if event.sequence > after]:
+                        after = behind[-1].sequence
+                        yield list(behind)
+                    while not listener.overflowed:
+                        fresh = [e for e in await listener.take() if not isinstance(e, Event) or e.sequence > after]
+                        if fresh and not listener.overflowed:
+                            after = max((e.sequence for e in fresh if isinstance(e, Event)), default=after)
+                            yield fresh
 
 
 async def with_pauses(source: AsyncGenerator[T], every: float) -> AsyncGenerator[T | None]:

@@ -22,8 +22,8 @@ logger = structlog.get_logger()
 
 _LOCK = 0x6465736B  # "desk": whoever holds this advisory lock writes the views
 _RUNS_IN_MEMORY = 2000
-# Seconds in which facts gather behind a transaction: under load one then holds many, and each costs a third.
-_GATHERS = 0.02
+# Seconds in which facts gather behind a transaction, unless someone waits for them: most of its cost is its own.
+_GATHERS = 0.2
 
 
 class Rewound(Exception):
@@ -40,6 +40,7 @@ class Projection:
         self._feed = feed
         self._leads = False
         self._moved = asyncio.Event()
+        self._awaited = asyncio.Event()
         self._views: OrderedDict[RunKey, RunView] = OrderedDict()
 
     async def run(self) -> None:
@@ -62,6 +63,7 @@ class Projection:
             async with asyncio.timeout(within):
                 while (self.position if self._leads else await self._desk.position()) < sequence:
                     self._moved.clear()
+                    self._awaited.set()
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._moved.wait(), timeout=0.05)
 
@@ -81,11 +83,16 @@ class Projection:
                     async for batch in batches:
                         if batch is not None:
                             await self.take(connection, batch)
-                            await asyncio.sleep(_GATHERS)
+                            await self._gather()
                         elif await position_in(connection) != self.position:
                             raise Rewound
             finally:
                 self._leads = False
+
+    async def _gather(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._awaited.wait(), _GATHERS)
+        self._awaited.clear()
 
     async def take(self, connection: Connection, batch: list[Event]) -> None:
         """Folds the events into their runs' views and moves the position, in one transaction."""

@@ -24,7 +24,7 @@ async def rebuild(settings: Settings) -> int:
             last = event.sequence
         await desk.forget_views()
         # Whoever keeps the views, a running gateway or this process, starts again at the beginning of the log.
-        projection = Projection(dsn, desk, Feed(log, last))
+        projection = Projection(dsn, desk, Feed(bus, log, last))
         keeping = asyncio.create_task(projection.run())
         try:
             while await desk.position() < last:
