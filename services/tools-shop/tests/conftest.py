@@ -3,17 +3,26 @@
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import nats
 import psycopg
 import pytest
+from contracts.bus import Bus
+from contracts.identity import Issuer
+from contracts.log import JetStreamLog
+from contracts.subjects import RunKey
 from tools_shop import database, demo, seeding
 from tools_shop.embedding import Embedder
 from tools_shop.help_centre import HelpCentre
 from tools_shop.toolsets.shop import shop
 from tools_shop.turns import Turns
-from turngate.testing import Database
+from turngate.issuer import ISSUER
+from turngate.issuer import Issuer as Signing
+from turngate.testing import Database, NatsAccess
 
+from .others import Others, tools_shop
 from .shops import TENANTS, Shop
 
 
@@ -45,6 +54,34 @@ def open_shop(owner: psycopg.Connection[Any], turns: Turns) -> Callable[[demo.De
 
 
 @pytest.fixture
+def signing(data_dir: Path) -> Signing:
+    """Signs tokens for people of any tenant."""
+    signing = Signing(data_dir / "issuer")
+    signing.prepare()
+    return signing
+
+
+@pytest.fixture
+def believed(signing: Signing, acme: Shop) -> Issuer:
+    """How a service is told to believe those of the test's own tenant."""
+    return Issuer(issuer=ISSUER, jwks=str(signing.jwks), tenants=[acme.tenant])
+
+
+@pytest.fixture
 def acme(open_shop: Callable[[demo.DemoShop], Shop]) -> Shop:
     """The demo shop of acme, asked by Tom Whitfield."""
     return open_shop(demo.read(TENANTS / "acme" / "demo.yaml"))
+
+
+@pytest.fixture
+async def others(nats_server: NatsAccess, acme: Shop) -> AsyncIterator[Others]:
+    user, password = nats_server.user("setup")
+    client = await nats.connect(nats_server.url, user=user, password=password)
+    yield Others(JetStreamLog(client), RunKey(acme.tenant, "TCK-2004-1"))
+    await client.close()
+
+
+@pytest.fixture
+async def running(nats_server: NatsAccess, postgres: Database, believed: Issuer) -> AsyncIterator[Bus]:
+    async with tools_shop(nats_server, postgres, believed) as bus:
+        yield bus

@@ -97,7 +97,8 @@ class Shop:
         async def ended() -> bool:
             return self.over
 
-        return await self.turns.execute(turn, Order(1, verdicts, guards or []), record, ended)
+        order = Order(1, verdicts, {quote.call_id: quote for quote in quotes}, guards or [])
+        return await self.turns.execute(turn, order, record, ended)
 
     async def run(self, *asked: tuple[str, dict[str, Any]], **where: Any) -> list[CallResult]:
         """Quotes and executes a turn; its results."""

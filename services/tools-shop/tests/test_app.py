@@ -5,142 +5,34 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
 from typing import Any
 
 import nats
 import pytest
 from contracts import verify
 from contracts.bus import Bus
-from contracts.errors import Conflict, CorruptLog
-from contracts.events import Draft, Event
+from contracts.errors import CorruptLog
+from contracts.events import Event
 from contracts.facts import (
     CallDecided,
-    Fact,
-    Hold,
-    Pack,
     Person,
     RunCancelled,
-    ToolCall,
     TurnExecuted,
-    TurnForwarded,
-    TurnHeld,
-    TurnProposed,
     TurnQuoted,
-    Usage,
-    Verdict,
 )
 from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import SecretStr
-from tools_shop import app, demo, domain
+from tools_shop import demo, domain
 from tools_shop.handlers import Handlers
-from tools_shop.settings import Settings
 from turngate.testing import Database, NatsAccess
 
+from .others import GET, SAM, Others, forwarded, held, proposed, quoted, refund, tools_shop
 from .shops import OPERATOR, TENANTS, Shop, started_for
 
-PACK = Pack(name="test", version=1, digest="0" * 64)
-SAM = Person(subject="sam", issuer="https://issuer.test", role="approver")
-GET = ToolCall(call_id="a", tool="get_order", arguments={"order_reference": "ORD-10042"})
-
-
-def refund(call_id: str = "b", minor: int = 4000) -> ToolCall:
-    arguments = {"order_reference": "ORD-10042", "amount_pence": minor, "reason": "unworn"}
-    return ToolCall(call_id=call_id, tool="issue_refund", arguments=arguments)
-
-
-def proposed(*calls: ToolCall, turn: int = 1) -> TurnProposed:
-    return TurnProposed(
-        turn=turn, agent="support", content=[], calls=list(calls), stop_reason="tool_use", usage=Usage(),
-        cost_micro_usd=0, request_digest="0" * 64, tools_digest="0" * 64,
-    )  # fmt: skip
-
-
-def forwarded(quoted: TurnQuoted) -> TurnForwarded:
-    verdicts = [Verdict(call_id=q.call_id, verdict="run", digest=q.digest, rule="test") for q in quoted.quotes]
-    return TurnForwarded(turn=quoted.turn, attempt=quoted.attempt, pack=PACK, verdicts=verdicts)
-
-
-def held(quoted: TurnQuoted, call_id: str) -> TurnHeld:
-    digest = next(q.digest for q in quoted.quotes if q.call_id == call_id)
-    now = datetime.now(UTC)
-    return TurnHeld(
-        turn=quoted.turn, attempt=quoted.attempt, pack=PACK, expires_at=now + timedelta(hours=1), remind_at=now,
-        holds=[Hold(call_id=call_id, digest=digest, rule="above-limit", reason="much")],
-    )  # fmt: skip
-
-
 _EVERYWHERE_ELSE = ("before-read", "after-read", "before-append", "after-append", "before-ack", "after-ack")
-
-
-class Others:
-    """Everyone else, said by the set-up user."""
-
-    def __init__(self, log: JetStreamLog, key: RunKey) -> None:
-        self.log = log
-        self.key = key
-
-    async def say(self, fact: Fact, cause: Event | None = None) -> Event:
-        while True:
-            history = await self.log.read(self.key)
-            with suppress(Conflict):
-                return await self.log.append(history, Draft(fact, cause, key=str(len(history.events))))
-
-    async def hear(self, kind: str, count: int = 1) -> Event:
-        async with asyncio.timeout(20):
-            async for event in self.log.follow(tenant=self.key.tenant):
-                if event.key == self.key and event.kind == kind:
-                    count -= 1
-                    if not count:
-                        return event
-        raise AssertionError("the log ended")
-
-    async def events(self) -> list[Event]:
-        return list((await self.log.read(self.key)).events)
-
-
-@asynccontextmanager
-async def tools_shop(server: NatsAccess, database: Database) -> AsyncIterator[Bus]:
-    user, password = server.user("tools-shop")
-    told = Settings(
-        nats_url=server.url,
-        nats_user=user,
-        nats_password=SecretStr(password),
-        postgres_dsn=SecretStr(database.tools),
-        pool_size=4,
-    )
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(told, "tools-shop")
-        stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, domain.READS)
-        bus.on_error.append(log.on_error)
-        await app.start(bus, log, told, stack)
-        yield bus
-
-
-@pytest.fixture
-async def others(nats_server: NatsAccess, acme: Shop) -> AsyncIterator[Others]:
-    user, password = nats_server.user("setup")
-    client = await nats.connect(nats_server.url, user=user, password=password)
-    yield Others(JetStreamLog(client), RunKey(acme.tenant, "TCK-2004-1"))
-    await client.close()
-
-
-@pytest.fixture
-async def running(nats_server: NatsAccess, postgres: Database) -> AsyncIterator[Bus]:
-    async with tools_shop(nats_server, postgres) as bus:
-        yield bus
-
-
-async def quoted(others: Others, *calls: ToolCall, turn: int = 1) -> tuple[Event, TurnQuoted]:
-    await others.say(proposed(*calls, turn=turn))
-    event = await others.hear("tools.turn-quoted", count=turn)
-    assert isinstance(event.fact, TurnQuoted)
-    return event, event.fact
 
 
 async def test_a_proposed_turn_is_quoted_and_a_forwarded_one_is_executed(others: Others, acme: Shop, running: Bus):
@@ -299,6 +191,7 @@ async def test_killed_anywhere_it_ends_with_the_same_facts_and_one_refund(
         "TURNGATE_NATS_PASSWORD": password,
         "TURNGATE_POSTGRES_DSN": postgres.tools,
         "TURNGATE_STOPS_DIR": str(stops),
+        "TURNGATE_ISSUERS": "[]",
     }
 
     async def keep_running() -> list[int]:
@@ -389,28 +282,3 @@ async def test_the_catalogue_is_strict_and_says_which_tools_write(running: Bus, 
     }  # fmt: skip
     assert all(tool["input_schema"]["additionalProperties"] is False for tool in catalogue["tools"])
     assert len(catalogue["digest"]) == 64
-
-
-async def test_a_changed_call_can_be_quoted_without_anything_being_said(
-    others: Others, acme: Shop, running: Bus, nats_server: NatsAccess
-):
-    await others.say(started_for(acme.email))
-    await quoted(others, GET, refund(minor=18000))
-    before = await others.events()
-    user, password = nats_server.user("gateway")
-    client = await nats.connect(nats_server.url, user=user, password=password, inbox_prefix=b"_INBOX_gateway")
-    asker = Bus(client, "gateway")
-    ask = {
-        "tenant": acme.tenant,
-        "run": "TCK-2004-1",
-        "turn": 1,
-        "call_id": "b",
-        "edited": {**refund().arguments, "amount_pence": 9000},
-    }
-    answer = await asker.ask("ask.tools.quote", ask)
-    missing = await asker.ask("ask.tools.quote", {**ask, "call_id": "z"})
-    await client.close()
-    assert answer["quote"]["effect"]["amount_minor"] == 9000
-    assert missing["status"] == 404
-    assert await others.events() == before
-    assert acme.refunds() == []

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from contracts.facts import CallDecided, Hold, Needs, Pack, Person, TurnHeld
-from contracts.money import Money
+from contracts.facts import CallDecided, CallQuote, Effect, Hold, Needs, Pack, Person, TurnHeld
 from tools_shop import authority
 from tools_shop.authority import Record
 
@@ -36,13 +36,19 @@ def held(needs: Needs = ANYBODY, digest: str = DIGEST) -> tuple[TurnHeld, dateti
     return TurnHeld(turn=1, attempt=1, pack=PACK, holds=[hold], expires_at=expires, remind_at=NOON), NOON
 
 
+def quoted(minor: int = 18000, digest: str = DIGEST, edited: str | None = None, **more: Any) -> CallQuote:
+    effect = Effect(summary="Refund", object=more.pop("object", "ORD-1"), amount_minor=minor, currency="GBP")
+    base: dict[str, Any] = {"subject": "C-1", "arguments": {"amount_pence": minor}} | more
+    return CallQuote(
+        call_id="a", tool="issue_refund", kind="write", effect=effect, digest=digest, edited=edited, **base
+    )
+
+
 def may_run(
     decisions: Sequence[tuple], *, holds: Sequence[tuple] = (held(),), minor: int = 18000, floor: int = 10000
 ) -> bool:
     record = Record(started_for("tom@mail.example"), [*holds, *decisions])
-    digests = {"a": DIGEST}
-    released = authority.released_by(record, digests)
-    return not authority.lacking(record, digests, released, {"a": Money(minor, "GBP")}, floor)
+    return not authority.lacking(record, [quoted(minor)], floor)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ def main(arguments: list[str]) -> int:
             outages = (psycopg.OperationalError,)
             service.run("tools-shop", Settings(), app.start, reads=domain.READS, outages=outages)
         case ["seed"]:
+            from contracts.settings import DatabaseSettings
+
             from tools_shop.seeding import seed
 
-            settings = Settings()
+            settings = DatabaseSettings()
             for tenant in seed(settings.postgres_dsn.get_secret_value(), settings.tenants_dir):
                 print(f"{tenant}: seeded")
         case ["recall"]:

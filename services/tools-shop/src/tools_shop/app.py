@@ -3,13 +3,16 @@
 from contextlib import AsyncExitStack
 
 from contracts.bus import Bus
+from contracts.identity import Verifier
 from contracts.log import JetStreamLog
 
 from tools_shop import database
+from tools_shop.asked import Asked
 from tools_shop.embedding import Embedder
 from tools_shop.handlers import Handlers
 from tools_shop.help_centre import HelpCentre
 from tools_shop.settings import Settings
+from tools_shop.stop_switch import StopSwitch
 from tools_shop.toolsets.shop import shop
 from tools_shop.turns import Turns
 
@@ -21,7 +24,9 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     stack.push_async_callback(embedder.close)
     embedder.load_soon()
     toolset = shop(HelpCentre(embedder).ask)
-    handlers = Handlers(log, Turns(pool), {toolset.name: toolset})
-    await bus.hear(handlers.hear)
-    await bus.answer("ask.tools.catalogue", handlers.catalogue)
-    await bus.answer("ask.tools.quote", handlers.quote)
+    turns, toolsets = Turns(pool), {toolset.name: toolset}
+    asked = Asked(log, turns, toolsets, Verifier(settings.issuers, settings.audience))
+    await bus.hear_tenants(StopSwitch(pool).hear)
+    await bus.hear(Handlers(log, turns, toolsets).hear)
+    await bus.answer("ask.tools.catalogue", asked.catalogue)
+    await bus.answer("ask.tools.quote", asked.quote)

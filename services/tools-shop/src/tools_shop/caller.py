@@ -15,8 +15,10 @@ class Caller:
     turn: int
     ticket: str
     email: str
+    profile: str
 
     @classmethod
     def of(cls, key: RunKey, started: RunStarted, turn: int) -> "Caller":
         email = started.ticket.customer.email.strip()
-        return cls(key.tenant, key.run, turn, started.ticket.reference, email.lower() if email.isascii() else "")
+        email = email.lower() if email.isascii() else ""
+        return cls(key.tenant, key.run, turn, started.ticket.reference, email, started.profile)

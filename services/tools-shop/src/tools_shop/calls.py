@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from contracts.canonical import sha256
-from contracts.facts import CallQuote, CallResult, Json, ToolCall
+from contracts.facts import CallQuote, CallResult, Digest, Json, QuoteFacts, ToolCall
 
 from tools_shop.caller import Caller
+from tools_shop.edits import Edit, change
 from tools_shop.outcomes import Arguments, Done, Found, Outcome, Refusal
+from tools_shop.stop_switch import Stop
 from tools_shop.texts import echo, shown
 from tools_shop.toolset import Read, Toolset, Write
-from tools_shop.transaction import Lock
+from tools_shop.transaction import Lock, Transaction
 
 _LONGEST_RESULT = 12_000
 _ALL_RESULTS = 600_000  # bytes: well under what one fact may hold
@@ -20,7 +22,10 @@ _ALL_RESULTS = 600_000  # bytes: well under what one fact may hold
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call as it was read: `refusal` where its tool or its arguments are not to be used, and then no `tool`."""
+    """One call as it was read: `refusal` where its tool or its arguments are not to be used, and then no `tool`.
+
+    `edited` where a person changed it: the digest of what was held. `change` says what they changed, for the model.
+    """
 
     call_id: str
     name: str
@@ -28,23 +33,39 @@ class Call:
     tool: Read | Write | None
     arguments: Arguments
     refusal: Refusal | None = None
+    edited: Digest | None = None
+    change: str = ""
 
     @property
     def locks(self) -> frozenset[Lock]:
         return self.tool.locks(self.arguments) if isinstance(self.tool, Write) else frozenset()
 
 
-def read(toolset: Toolset | None, calls: Sequence[ToolCall]) -> list[Call]:
-    """The calls, in order. Of those that share an id none is used: one would be judged by what the other does."""
+def read(toolset: Toolset | None, calls: Sequence[ToolCall], edits: Mapping[str, Edit] | None = None) -> list[Call]:
+    """The calls, in order, as people changed them (`edits`, by call id).
+
+    Of those that share an id none is used: one would be judged by what the other does.
+    """
     times = Counter(call.call_id for call in calls)
-    return [_read(toolset, call) if times[call.call_id] == 1 else _one_of_several(call) for call in calls]
+    return [
+        _read(toolset, call, (edits or {}).get(call.call_id)) if times[call.call_id] == 1 else _one_of_several(call)
+        for call in calls
+    ]
 
 
 def writes(calls: Sequence[Call]) -> bool:
     return any(isinstance(call.tool, Write) for call in calls)
 
 
-def _read(toolset: Toolset | None, call: ToolCall) -> Call:
+def _read(toolset: Toolset | None, call: ToolCall, edit: Edit | None) -> Call:
+    asked = _as_given(toolset, call)
+    if edit is None:
+        return asked
+    used = _as_given(toolset, call.model_copy(update={"arguments": edit.arguments}))
+    return replace(used, edited=edit.was, change=change(asked.arguments, used.arguments))
+
+
+def _as_given(toolset: Toolset | None, call: ToolCall) -> Call:
     tool = toolset.tools.get(call.tool) if toolset else None
     if tool is None:
         offered = f"There are: {', '.join(toolset.tools)}." if toolset else "This run has no tools here."
@@ -91,10 +112,16 @@ def digest(caller: Caller, call: Call, outcome: Outcome | None, states: Mapping[
     return sha256(body)
 
 
-def quote(caller: Caller, call: Call, outcome: Outcome | None, states: Mapping[Lock, Json]) -> CallQuote:
+def quote(caller: Caller, call: Call, outcome: Outcome | None, tx: Transaction | None = None) -> CallQuote:
     """What the call would do. A read that a quote does not run (None) has no outcome yet, and will not fail."""
-    sealed = digest(caller, call, outcome, states)
-    base = CallQuote(call_id=call.call_id, tool=call.name[:64], kind=call.kind, arguments=call.arguments, digest=sealed)
+    base = CallQuote(
+        call_id=call.call_id,
+        tool=call.name[:64],
+        kind=call.kind,
+        arguments=call.arguments,
+        digest=digest(caller, call, outcome, tx.states if tx else {}),
+        edited=call.edited,
+    )
     match outcome:
         case Refusal():
             return base.model_copy(update={"will_fail": outcome.text})
@@ -105,19 +132,33 @@ def quote(caller: Caller, call: Call, outcome: Outcome | None, states: Mapping[L
                 update={
                     "subject": outcome.subject,
                     "effect": outcome.effect,
-                    "facts": outcome.facts,
+                    "facts": _facts(call, outcome, tx) if tx else outcome.facts,
                     "duplicate_of": outcome.duplicate_of,
                 }
             )
     return base
 
 
-def result(call_id: str, outcome: Outcome) -> CallResult:
+def stopped(call: Call, outcome: Outcome | None, stops: Sequence[Stop]) -> Stop | None:
+    """The stop that covers what the call would do."""
+    if not isinstance(call.tool, Write) or not isinstance(outcome, Done):
+        return None
+    name, harmless = call.tool.name, call.tool.harmless
+    return next((stop for stop in stops if stop.covers(name, outcome.effect, harmless=harmless)), None)
+
+
+def _facts(call: Call, done: Done, tx: Transaction) -> QuoteFacts:
+    stop = stopped(call, done, tx.stops)
+    return done.facts.model_copy(update={"stopped": stop.text(tx.tenant["currency"])}) if stop else done.facts
+
+
+def result(call: Call, outcome: Outcome) -> CallResult:
     """What the model is told of a call that ran."""
+    text = call.change + outcome.text
     if isinstance(outcome, Refusal):
-        return refused(call_id, outcome.text, outcome.code)
+        return refused(call.call_id, text, outcome.code)
     duplicate = isinstance(outcome, Done) and outcome.duplicate_of is not None
-    return CallResult(call_id=call_id, content=outcome.text[:_LONGEST_RESULT], data=outcome.data, duplicate=duplicate)
+    return CallResult(call_id=call.call_id, content=text[:_LONGEST_RESULT], data=outcome.data, duplicate=duplicate)
 
 
 def fitted(results: list[CallResult]) -> list[CallResult]:

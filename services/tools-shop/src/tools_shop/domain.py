@@ -1,11 +1,23 @@
-"""What tools knows of a run, and what it owes: a quote of a proposed turn, or the execution of a forwarded one."""
+"""What tools knows of a run, and what it owes: the quote of a new or changed turn, the execution of a forwarded one."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from contracts.events import Event
-from contracts.facts import RunStarted, TurnExecuted, TurnForwarded, TurnProposed, TurnQuoted
+from contracts.facts import (
+    CallDecided,
+    RunStarted,
+    TurnExecuted,
+    TurnForwarded,
+    TurnHeld,
+    TurnProposed,
+    TurnQuoted,
+    TurnRefused,
+)
 from contracts.history import History
+
+from tools_shop.edits import Edit
 
 READS = (
     "desk.run-started",
@@ -13,17 +25,24 @@ READS = (
     "tools.turn-quoted",
     "tools.turn-executed",
     "policy.turn-forwarded",
+    "policy.turn-held",
+    "policy.turn-refused",
+    "approvals.call-decided",
 )
-T = TypeVar("T", TurnProposed, TurnQuoted, TurnExecuted)
+T = TypeVar("T", TurnProposed, TurnQuoted, TurnExecuted, TurnHeld, TurnForwarded, TurnRefused)
 
 
 @dataclass(frozen=True, slots=True)
 class OwesQuote:
-    """The turn was proposed and has no quote."""
+    """The turn was proposed and has no quote, or a person changed a held call of it: `edits` and `declined` are what
+    people have said of its calls by now."""
 
     started: RunStarted
     proposal_id: str
     proposed: TurnProposed
+    attempt: int = 1
+    edits: Mapping[str, Edit] = field(default_factory=dict)
+    declined: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +52,21 @@ class OwesExecution:
     started: RunStarted
     proposal_id: str
     proposed: TurnProposed
+    quoted: TurnQuoted
     forwarded: TurnForwarded
     ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn that was quoted and has no end yet, with what people have said of its calls by now."""
+
+    started: RunStarted
+    proposal_id: str
+    proposed: TurnProposed
+    quoted: TurnQuoted
+    edits: Mapping[str, Edit]
+    declined: frozenset[str]
 
 
 def owed(history: History, event: Event) -> OwesQuote | OwesExecution | None:
@@ -48,7 +80,60 @@ def owed(history: History, event: Event) -> OwesQuote | OwesExecution | None:
             return None if known else OwesQuote(started, event.id, proposed)
         case TurnForwarded() as forwarded:
             return _execution(history, started, forwarded)
+        case CallDecided(edited=dict()) as decided:
+            return _changed(history, decided)
     return None
+
+
+def open_turn(history: History, turn: int) -> OpenTurn | None:
+    """The turn, if it has been quoted and waits for nobody but policy and people."""
+    started, proposal = history.started, _last(history, TurnProposed, turn)
+    quote = _last(history, TurnQuoted, turn)
+    if started is None or proposal is None or quote is None or history.end is not None:
+        return None
+    forward = _last(history, TurnForwarded, turn)
+    if _last(history, TurnRefused, turn) or (forward and forward[1].attempt == quote[1].attempt):
+        return None
+    (event, proposed), (_, quoted) = proposal, quote
+    return OpenTurn(started, event.id, proposed, quoted, *_said(history, turn))
+
+
+def edits_of(quoted: TurnQuoted) -> dict[str, Edit]:
+    """The calls that people had changed when the turn was quoted."""
+    return {quote.call_id: Edit(quote.edited, quote.arguments) for quote in quoted.quotes if quote.edited}
+
+
+def _changed(history: History, decided: CallDecided) -> OwesQuote | None:
+    """A new quote, if the change is one of those that count and no quote has followed it."""
+    turn = open_turn(history, decided.turn)
+    if turn is None or turn.edits == edits_of(turn.quoted):
+        return None
+    attempt = turn.quoted.attempt + 1
+    return OwesQuote(turn.started, turn.proposal_id, turn.proposed, attempt, turn.edits, turn.declined)
+
+
+def _said(history: History, turn: int) -> tuple[dict[str, Edit], frozenset[str]]:
+    """What people have made of the turn's calls: the first change of a held call since its last quote, and what they
+    declined."""
+    edits: dict[str, Edit] = {}
+    changed: set[str] = set()
+    declined: set[str] = set()
+    held: TurnHeld | None = None
+    for event in history.events:
+        match event.fact:
+            case TurnQuoted(turn=number) as quoted if number == turn:
+                edits, changed, held = edits_of(quoted), set(), None
+            case TurnHeld(turn=number) as held_now if number == turn:
+                held = held_now
+            case CallDecided(turn=number) as decided if number == turn and held and event.time < held.expires_at:
+                if not any((h.call_id, h.digest) == (decided.call_id, decided.digest) for h in held.holds):
+                    continue
+                if decided.decision == "decline":
+                    declined.add(decided.call_id)
+                elif decided.edited is not None and decided.call_id not in changed:
+                    edits[decided.call_id] = Edit(decided.digest, decided.edited)
+                    changed.add(decided.call_id)
+    return edits, frozenset(declined)
 
 
 def _execution(history: History, started: RunStarted, forwarded: TurnForwarded) -> OwesExecution | None:
@@ -56,9 +141,10 @@ def _execution(history: History, started: RunStarted, forwarded: TurnForwarded) 
     quote, proposal = _last(history, TurnQuoted, turn), _last(history, TurnProposed, turn)
     if quote is None or proposal is None or _last(history, TurnExecuted, turn):
         return None
-    if quote[1].attempt != forwarded.attempt:
+    (event, proposed), (_, quoted) = proposal, quote
+    if quoted.attempt != forwarded.attempt:
         return None
-    return OwesExecution(started, proposal[0].id, proposal[1], forwarded, history.end is not None)
+    return OwesExecution(started, event.id, proposed, quoted, forwarded, history.end is not None)
 
 
 def _last(history: History, kind: type[T], turn: int) -> tuple[Event, T] | None:

@@ -6,16 +6,15 @@ from typing import Protocol
 
 from contracts.errors import CorruptLog
 from contracts.events import Draft, Event
-from contracts.facts import Fact, Json, RunStarted, ToolCall, TurnExecuted, TurnProposed, TurnQuoted
+from contracts.facts import CallDecided, Fact, RunStarted, TurnExecuted, TurnQuoted
 from contracts.handler import respond
 from contracts.history import History
 from contracts.log import TERMINAL, Log
-from contracts.subjects import BadToken, RunKey
+from contracts.stops import stop
+from contracts.subjects import RunKey
 
-from tools_shop import calls
 from tools_shop.authority import Record
-from tools_shop.caller import Caller
-from tools_shop.domain import OwesExecution, OwesQuote, owed
+from tools_shop.domain import OwesExecution, OwesQuote, edits_of, owed
 from tools_shop.toolset import Toolset
 from tools_shop.turns import Ended, Executed, Order, Turn, Turns, of_receipt
 
@@ -39,15 +38,19 @@ class Handlers:
         self._toolsets = toolsets
 
     async def hear(self, event: Event) -> None:
-        """A turn that was proposed, or one that was forwarded."""
+        """A turn that was proposed, one that was forwarded, or a held call that a person changed."""
+        if isinstance(event.fact, CallDecided) and event.fact.edited is None:
+            return  # for policy alone: nothing is read for it
         await respond(self._log, event, self._react)
 
     async def _react(self, history: History, event: Event) -> Draft | None:
         match owed(history, event):
             case OwesQuote() as owes:
-                turn = self._turn(history.key, owes.started, owes.proposal_id, owes.proposed)
-                quotes = await self._turns.quote(turn)
-                return Draft(TurnQuoted(turn=owes.proposed.turn, attempt=1, quotes=quotes), event)
+                toolset = self._toolsets.get(owes.started.toolset)
+                turn = Turn.of(history.key, owes.started, toolset, owes.proposal_id, owes.proposed, owes.edits)
+                quotes = await self._turns.quote(turn, owes.declined)
+                stop("tools-shop.after-quote")
+                return Draft(TurnQuoted(turn=owes.proposed.turn, attempt=owes.attempt, quotes=quotes), event)
             case OwesExecution() as owes:
                 try:
                     fact = await self._execute(history.key, event, owes)
@@ -60,15 +63,17 @@ class Handlers:
         return None
 
     async def _execute(self, key: RunKey, event: Event, owes: OwesExecution) -> Fact | None:
-        turn = self._turn(key, owes.started, owes.proposal_id, owes.proposed)
-        forwarded = owes.forwarded
+        toolset, edits, forwarded = self._toolsets.get(owes.started.toolset), edits_of(owes.quoted), owes.forwarded
+        turn = Turn.of(key, owes.started, toolset, owes.proposal_id, owes.proposed, edits)
         if owes.ended:
             receipt = await self._turns.receipt(turn.caller) if turn.writes else None
             return _executed(turn, of_receipt(receipt)) if receipt else None
-        order = Order(forwarded.attempt, {v.call_id: v for v in forwarded.verdicts}, forwarded.guards)
+        verdicts = {verdict.call_id: verdict for verdict in forwarded.verdicts}
+        quoted = {quote.call_id: quote for quote in owes.quoted.quotes}
+        order = Order(forwarded.attempt, verdicts, quoted, forwarded.guards)
 
         async def record() -> Record:
-            return await self._record(key, event, turn.caller.turn)
+            return await self._record(key, event, turn.caller.turn, edited=bool(edits))
 
         async def ended() -> bool:
             return any(await asyncio.gather(*(self._log.last_of(key, kind) for kind in TERMINAL)))
@@ -81,61 +86,28 @@ class Handlers:
         quotes = await self._turns.quote(turn, order.declined)
         return TurnQuoted(turn=turn.caller.turn, attempt=forwarded.attempt + 1, quotes=quotes)
 
-    async def _record(self, key: RunKey, forward: Event, turn: int) -> Record:
+    async def _record(self, key: RunKey, forward: Event, turn: int, *, edited: bool) -> Record:
         """What the log itself says of this turn's authority. Raises NotTheLastForward if that is another, CorruptLog if
         the run has not just one beginning."""
-        started, last, held, decided = await asyncio.gather(
+        started, last, held, decided, quoted = await asyncio.gather(
             self._log.every_of(key, "desk.run-started"),
             self._log.last_of(key, forward.kind),
             self._log.every_of(key, "policy.turn-held"),
             self._log.every_of(key, "approvals.call-decided"),
+            self._log.every_of(key, "tools.turn-quoted") if edited else _nothing(),
         )
         if last is None or last.id != forward.id:
             raise NotTheLastForward(f"The forward of turn {turn} is not the last that the log of {key.run} holds.")
         match [event.fact for event in started]:
             case [RunStarted() as fact]:
-                return Record.of(fact, turn, [*held, *decided])
+                return Record.of(fact, turn, [*held, *decided, *quoted])
         raise CorruptLog(
             f"{key.run} was started {len(started)} times: who asked for it is not known. Nothing was done."
         )
 
-    def _turn(self, key: RunKey, started: RunStarted, proposal_id: str, proposed: TurnProposed) -> Turn:
-        toolset = self._toolsets.get(started.toolset)
-        caller = Caller.of(key, started, proposed.turn)
-        return Turn(caller, toolset, calls.read(toolset, proposed.calls), proposal_id)
 
-    # Asked
-
-    async def catalogue(self, request: Json) -> Json:
-        """The tools of a toolset."""
-        toolset = self._toolsets.get(str(request.get("toolset", "shop")))
-        if toolset is None:
-            offered = ", ".join(self._toolsets)
-            return {"status": 404, "title": "No such toolset", "detail": f"This service offers: {offered}."}
-        return toolset.catalogue
-
-    async def quote(self, request: Json) -> Json:
-        """What one call of a proposed turn would do with other arguments; nothing is changed or said."""
-        missing = {"status": 404, "title": "No such call", "detail": "There is no such call in this run."}
-        try:
-            key = RunKey(str(request.get("tenant")), str(request.get("run")))
-        except BadToken:
-            return missing
-        history = await self._log.read(key)
-        for event, proposed in history.of(TurnProposed):
-            found = next((call for call in proposed.calls if call.call_id == request.get("call_id")), None)
-            if proposed.turn != request.get("turn") or found is None or history.started is None:
-                continue
-            edited = request.get("edited")
-            changed = found if edited is None else ToolCall(call_id=found.call_id, tool=found.tool, arguments=edited)
-            others = [changed if call.call_id == found.call_id else call for call in proposed.calls]
-            turn = self._turn(key, history.started, event.id, proposed.model_copy(update={"calls": others}))
-            quotes = await self._turns.quote(turn)
-            return {
-                "status": 200,
-                "quote": next(q.model_dump(mode="json") for q in quotes if q.call_id == found.call_id),
-            }
-        return missing
+async def _nothing() -> list[Event]:
+    return []
 
 
 def _executed(turn: Turn, executed: Executed) -> TurnExecuted:

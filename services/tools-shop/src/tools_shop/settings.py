@@ -1,7 +1,7 @@
 """What tools-shop must be told."""
 
-from contracts.settings import DatabaseSettings
+from contracts.settings import DatabaseSettings, IdentitySettings
 
 
-class Settings(DatabaseSettings):
+class Settings(DatabaseSettings, IdentitySettings):
     pool_size: int = 8

@@ -67,13 +67,15 @@ class Read(Tool):
 class Write(Tool):
     """A tool that changes one thing: `apply` is both what quotes it and what does it.
 
-    `locks` are the rows that it changes; `counts` if it also changes the tenant's totals of the day.
+    `locks` are the rows that it changes; `counts` if it also changes the tenant's totals of the day; `harmless` if it
+    may go on while everything is stopped.
     """
 
     kind = "write"
     locks: Callable[[Arguments], frozenset[Lock]]
     apply: Callable[[Transaction, Arguments, Caller, str], Awaitable[Done | Refusal]]
     counts: bool = False
+    harmless: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 
 from tools_shop.caller import Caller
+from tools_shop.stop_switch import STANDING, TOGETHER, Stop
 
 Connection = AsyncConnection[DictRow]
 
@@ -51,6 +52,7 @@ class Transaction:
     tenant: Mapping[str, Any]
     customer: str | None
     states: Mapping[Lock, Json]
+    stops: Sequence[Stop] = ()
     released_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -59,7 +61,7 @@ class Transaction:
         day: date = self.tenant["today"]
         return day
 
-    async def row(self, sql: str, parameters: Sequence[object] = ()) -> DictRow | None:
+    async def row(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> DictRow | None:
         """The first row of a statement's answer."""
         cursor = await self.connection.execute(sql.encode(), parameters)
         return await cursor.fetchone()
@@ -74,8 +76,8 @@ async def begin(
 ) -> Transaction:
     """Takes every lock that the turn needs, then reads what stands, in one round trip.
 
-    Customers come first, then rows by table and key, then the tenant's counter of the day: whoever locks in this order
-    deadlocks with nobody.
+    Customers come first, then rows by table and key, then the tenant's counter of the day, then the stops: whoever
+    locks in this order deadlocks with nobody. Stops come last, so that who sets one waits for nobody who waits.
     """
     by_table: dict[str, list[str]] = {}
     for lock in sorted(set(locks)):
@@ -89,6 +91,8 @@ async def begin(
         if counts:
             await connection.execute(_COUNTER, [caller.tenant])
             await connection.execute(_LOCK_COUNTER)
+        await connection.execute(TOGETHER, [caller.tenant])
+        stops = await connection.execute(STANDING)
         tenant = await connection.execute(_TENANT)
         states = {
             table: await connection.execute(tables.rows[table].state.encode(), [keys, caller.email])
@@ -103,6 +107,7 @@ async def begin(
         settings,
         owner["id"] if owner else None,
         {Lock(table, row["key"]): row["state"] for table, rows in states.items() for row in await rows.fetchall()},
+        [Stop(row["tool"], row["above_minor"]) for row in await stops.fetchall()],
     )
 
 

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import structlog
-from contracts.facts import CallQuote, CallResult, Guard, Verdict
-from contracts.money import Money
+from contracts.facts import CallQuote, CallResult, Guard, RunStarted, TurnProposed, Verdict
 from contracts.stops import stop
+from contracts.subjects import RunKey
 from psycopg import AsyncCursor, Rollback, errors
 from psycopg.rows import DictRow
 from psycopg_pool import AsyncConnectionPool
 
-from tools_shop import authority, calls, receipts
+from tools_shop import authority, calls, receipts, totals
 from tools_shop.authority import Record
 from tools_shop.caller import Caller
 from tools_shop.calls import Call
-from tools_shop.outcomes import Done, Outcome, Refusal
+from tools_shop.edits import Edit
+from tools_shop.outcomes import Outcome, Refusal
 from tools_shop.receipts import Receipt
 from tools_shop.toolset import Query, Read, Row, Toolset, Write
 from tools_shop.transaction import Connection, Transaction, begin, bind
@@ -42,6 +43,14 @@ class Turn:
     calls: Sequence[Call]
     proposal_id: str
 
+    @classmethod
+    def of(
+        cls, key: RunKey, started: RunStarted, toolset: Toolset | None, proposal_id: str, proposed: TurnProposed,
+        edits: Mapping[str, Edit],
+    ) -> "Turn":  # fmt: skip
+        caller = Caller.of(key, started, proposed.turn)
+        return cls(caller, toolset, calls.read(toolset, proposed.calls, edits), proposal_id)
+
     @property
     def writes(self) -> bool:
         return calls.writes(self.calls)
@@ -49,10 +58,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What policy forwarded: its verdicts by call id, and the totals that must hold."""
+    """What policy forwarded: its verdicts by call id, the quotes that they are about, and the guards that must hold."""
 
     attempt: int
     verdicts: Mapping[str, Verdict]
+    quotes: Mapping[str, CallQuote]
     guards: Sequence[Guard] = ()
 
     @property
@@ -101,7 +111,7 @@ class Turns:
         """What each call would do, in order, each seeing those before it. A declined call is undone before the next."""
         if not turn.writes:
             outcomes = await self._look_up(turn, quoting=True)
-            return [calls.quote(turn.caller, call, outcomes[call.call_id], {}) for call in turn.calls]
+            return [calls.quote(turn.caller, call, outcomes[call.call_id]) for call in turn.calls]
         return await _again(lambda: self._quote_writes(turn, declined))
 
     async def execute(
@@ -117,7 +127,7 @@ class Turns:
         """
         if set(order.verdicts) != {call.call_id for call in turn.calls}:
             return Changed()
-        if not calls.writes(_to_run(turn, order)):
+        if not turn.writes:
             return await self._execute_reads(turn, order)
         said = await record()
         return await _again(lambda: self._execute_writes(turn, order, said, ended))
@@ -169,7 +179,7 @@ class Turns:
         async with self._pool.connection() as connection, connection.transaction(force_rollback=True):
             tx = await _begin(connection, turn, turn.calls)
             outcomes = await _run(tx, turn, turn.calls, undo=declined, quoting=True)
-            return [calls.quote(turn.caller, call, outcomes[call.call_id], tx.states) for call in turn.calls]
+            return [calls.quote(turn.caller, call, outcomes[call.call_id], tx) for call in turn.calls]
 
     async def _execute_writes(
         self, turn: Turn, order: Order, record: Record, ended: Callable[[], Awaitable[bool]]
@@ -198,17 +208,21 @@ async def _execute(connection: Connection, turn: Turn, order: Order, record: Rec
     if receipt := await receipts.find(connection, turn.caller):
         receipt.must_be_for(turn.proposal_id, order.digests)
         return of_receipt(receipt)
-    writes = [call.call_id for call in running if call.kind == "write"]
-    digests = {call_id: order.verdicts[call_id].digest for call_id in writes}
-    released = authority.released_by(record, digests)
+    writes = [call for call in running if call.kind == "write"]
+    released = authority.released_by(record, [order.quotes[call.call_id] for call in writes])
     tx.released_by = {call_id: [person.subject for person in people] for call_id, people in released.items()}
     outcomes = await _run(tx, turn, running)
-    if not _as_quoted(turn, running, outcomes, order, tx) or not await _guards_hold(tx, order.guards):
+    if not _as_quoted(turn, running, outcomes, order, tx) or not await totals.hold(tx, turn.caller, order.guards):
         return Changed()
-    missing = authority.lacking(record, digests, released, _amounts(outcomes), tx.tenant["floor_minor"])
+    if any(calls.stopped(call, outcomes[call.call_id], tx.stops) for call in writes):
+        return Changed()
+    # By what the calls came to just now: what the log quoted was only needed to name people in the rows.
+    now = [calls.quote(turn.caller, call, outcomes[call.call_id], tx) for call in writes]
+    missing = authority.lacking(record, now, tx.tenant["floor_minor"])
     if missing:
         logger.error("forwarded without authority", calls=sorted(missing), attempt=order.attempt)
         return Executed(order.attempt, _unauthorised(turn, missing))
+    await _keep_declines(tx, turn, order)
     results = _results(turn, order, outcomes)
     receipt = receipts.new(turn.caller, turn.proposal_id, order.attempt, order.digests, results, tx.released_by)
     await receipts.keep(connection, turn.caller, receipt)
@@ -274,24 +288,12 @@ def _as_quoted(turn: Turn, running: Sequence[Call], outcomes: Outcomes, order: O
     )
 
 
-async def _guards_hold(tx: Transaction, guards: Sequence[Guard]) -> bool:
-    """Whether each total, this turn included, is within what policy forwarded; read under the turn's locks."""
-    for guard in guards:
-        if guard.name == "refunded_today_by_customer":
-            row = await tx.row(_BY_CUSTOMER, [guard.subject, tx.today])
-        else:
-            row = await tx.row(_OF_TENANT, [tx.today])
-        if row and row["total"] > guard.at_most:
-            return False
-    return True
-
-
-def _amounts(outcomes: Outcomes) -> dict[str, Money]:
-    return {
-        call_id: Money(outcome.effect.amount_minor, outcome.effect.currency or "")
-        for call_id, outcome in outcomes.items()
-        if isinstance(outcome, Done) and outcome.effect.amount_minor is not None
-    }
+async def _keep_declines(tx: Transaction, turn: Turn, order: Order) -> None:
+    """For the cooling-off of the turns after this one."""
+    for call in turn.calls:
+        if call.call_id in order.declined and call.kind == "write" and tx.customer is not None:
+            caller = turn.caller
+            await tx.row(_DECLINED, [caller.tenant, caller.run, caller.turn, call.call_id, tx.customer])
 
 
 def _results(turn: Turn, order: Order, outcomes: Outcomes) -> list[CallResult]:
@@ -304,13 +306,13 @@ def _results(turn: Turn, order: Order, outcomes: Outcomes) -> list[CallResult]:
         elif outcome is None:
             raise LookupError(f"Call {call.call_id} was run and came to nothing.")
         else:
-            results.append(calls.result(call.call_id, outcome))
+            results.append(calls.result(call, outcome))
     return calls.fitted(results)
 
 
 def _unauthorised(turn: Turn, missing: Mapping[str, Refusal]) -> list[CallResult]:
     others = Refusal("turn-not-released", "This was not done: another call of the same turn had not been released.")
-    return [calls.result(call.call_id, missing.get(call.call_id, others)) for call in turn.calls]
+    return [calls.result(call, missing.get(call.call_id, others)) for call in turn.calls]
 
 
 def of_receipt(receipt: Receipt) -> Executed:
@@ -318,7 +320,6 @@ def of_receipt(receipt: Receipt) -> Executed:
     return Executed(receipt.attempt, receipt.results, receipt.id, receipt.approved_by)
 
 
-_BY_CUSTOMER = (
-    "select coalesce(sum(amount_minor), 0)::bigint as total from shop.refunds where customer_id = %s and day = %s"
-)
-_OF_TENANT = "select coalesce(sum(refunds), 0)::bigint as total from shop.day_counters where day = %s"
+_DECLINED = """
+insert into shop.declines (tenant, run, turn, call_id, customer_id) values (%s, %s, %s, %s, %s) returning call_id
+"""

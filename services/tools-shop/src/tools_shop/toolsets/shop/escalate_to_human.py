@@ -65,4 +65,5 @@ ESCALATE_TO_HUMAN = Write(
     free_text=frozenset({"summary", "reason"}),
     locks=_locks,
     apply=apply,
+    harmless=True,  # what remains to be done when all is stopped
 )

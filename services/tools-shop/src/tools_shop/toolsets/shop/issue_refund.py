@@ -2,45 +2,49 @@
 
 import hashlib
 
-from contracts.facts import Effect, QuoteFacts
+from contracts.facts import Effect, Json, QuoteFacts
 from contracts.money import Money
 from psycopg.rows import DictRow
 
+from tools_shop import totals
 from tools_shop.arguments import earlier_refund, minor_amount, order_reference, reason
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Done, Refusal
 from tools_shop.texts import amount, day
 from tools_shop.toolset import Write, object_schema
 from tools_shop.toolsets.shop.words import order_unknown
+from tools_shop.totals import Totals
 from tools_shop.transaction import Lock, Transaction
 
 _ORDER = """
 select o.reference, o.currency, o.status, o.customer_id,
-       now() - o.placed_at > make_interval(days => t.refund_window_days) as too_old,
        coalesce((select sum(p.amount_minor) from shop.payments p where p.tenant = o.tenant
                  and p.order_reference = o.reference and p.status = 'captured'), 0)::bigint as paid,
        exists (select from shop.payments p where p.tenant = o.tenant
                and p.order_reference = o.reference and p.status = 'charged_back') as charged_back,
        coalesce((select sum(r.amount_minor) from shop.refunds r
-                 where r.tenant = o.tenant and r.order_reference = o.reference), 0)::bigint as refunded
+                 where r.tenant = o.tenant and r.order_reference = o.reference), 0)::bigint as refunded,
+       (o.delivery_minor + coalesce((select sum(i.quantity * i.unit_minor) from shop.items i
+                                     where i.tenant = o.tenant and i.order_reference = o.reference), 0))::bigint
+       as total,
+       w.opened_at as window_from, now() - w.opened_at > make_interval(days => t.refund_window_days) as too_old
 from shop.orders o
 join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
 join shop.tenants t on t.tenant = o.tenant
+cross join lateral (
+    select coalesce(max(s.delivered_on)::timestamp at time zone t.timezone, o.placed_at) as opened_at
+    from shop.shipments s where s.tenant = o.tenant and s.order_reference = o.reference
+) w
 where o.reference = %s and c.email = %s
 """
 _EARLIER = "select n, amount_minor, currency from shop.refunds where id = %s and order_reference = %s"
 _SAME = "select id, amount_minor, currency, refunded_at::date as refunded_on from shop.refunds where intent = %s"
-_TOTALS = """
-select coalesce((select sum(amount_minor) from shop.refunds
-                 where customer_id = %s and day = %s), 0)::bigint as customer,
-       (select refunds from shop.day_counters where day = %s) as tenant
-"""
 # Only the same intent is a duplicate. Whatever else the database objects to is a fault, and is raised.
 _PAY = """
 with paid as (
     insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, reason,
-                              again_after, run, turn, call_id, released_by, day)
-    values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                              again_after, run, turn, call_id, released_by, day, profile)
+    values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
     on conflict on constraint refunds_intent do nothing
     returning amount_minor, day
 ), counted as (
@@ -64,7 +68,7 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
         n = earlier["n"] + 1
     intent = intent_of(caller.tenant, reference, minor, order["currency"], n)
     if same := await tx.row(_SAME, [intent]):
-        return await _duplicate(tx, arguments, order, same)
+        return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
     if refusal := _why_not(order, minor, tx.tenant["currency"]):
         return refusal
     refund = reference_of(intent)
@@ -72,17 +76,17 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
         _PAY,
         [caller.tenant, refund, intent, n, reference, order["customer_id"], minor, order["currency"],
          arguments["reason"], arguments.get("again_after"), caller.run, caller.turn, call_id,
-         list(tx.released_by.get(call_id, ())), tx.today],
+         list(tx.released_by.get(call_id, ())), tx.today, caller.profile],
     )  # fmt: skip
     if not paid or not paid["paid"]:
         same = await tx.row(_SAME, [intent])
         if same is None:
             raise LookupError(f"The refund {refund} was neither written nor there already.")
-        return await _duplicate(tx, arguments, order, same)
-    return await _paid(tx, arguments, order, refund)
+        return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
+    return _paid(arguments, order, refund, await totals.read(tx, caller, order["customer_id"]))
 
 
-async def _paid(tx: Transaction, arguments: Arguments, order: DictRow, refund: str) -> Done:
+def _paid(arguments: Arguments, order: DictRow, refund: str, sums: Totals) -> Done:
     minor, money = arguments["amount_pence"], order["currency"]
     left = order["paid"] - order["refunded"] - minor
     text = Money(minor, money).text()
@@ -94,18 +98,17 @@ async def _paid(tx: Transaction, arguments: Arguments, order: DictRow, refund: s
             object=order["reference"],
             amount_minor=minor,
             currency=money,
-            before={"paid_minor": order["paid"], "refunded_minor": order["refunded"]},
-            after={"paid_minor": order["paid"], "refunded_minor": order["refunded"] + minor, "refund": refund},
+            before=_state(order),
+            after=_state(order) | {"refunded_minor": order["refunded"] + minor, "refund": refund},
         ),
         order["customer_id"],
         {"refund": refund, "amount_minor": minor, "currency": money, "refundable_minor": left},
-        await _totals(tx, arguments, order),
+        _facts(arguments, order, sums),
     )
 
 
-async def _duplicate(tx: Transaction, arguments: Arguments, order: DictRow, same: DictRow) -> Done:
+def _duplicate(arguments: Arguments, order: DictRow, same: DictRow, sums: Totals) -> Done:
     text = Money(same["amount_minor"], same["currency"]).text()
-    state = {"paid_minor": order["paid"], "refunded_minor": order["refunded"]}
     return Done(
         f"This refund was already issued: {text} for {order['reference']} on {day(same['refunded_on'])}, reference "
         f"{same['id']}. No second payment was made. If another refund of the same amount is really due, ask with "
@@ -115,21 +118,36 @@ async def _duplicate(tx: Transaction, arguments: Arguments, order: DictRow, same
             object=order["reference"],
             amount_minor=0,
             currency=same["currency"],
-            before=state,
-            after=state,
+            before=_state(order),
+            after=_state(order),
         ),
         order["customer_id"],
         {"refund": same["id"], "amount_minor": 0, "currency": same["currency"]},
-        await _totals(tx, arguments, order),
+        _facts(arguments, order, sums),
         duplicate_of=same["id"],
     )
 
 
-async def _totals(tx: Transaction, arguments: Arguments, order: DictRow) -> QuoteFacts:
-    totals = await tx.row(_TOTALS, [order["customer_id"], tx.today, tx.today])
+def _state(order: DictRow) -> Json:
+    """What a person who releases a refund looks at, and looks at again where it has changed."""
+    return {
+        "status": order["status"],
+        "total_minor": order["total"],
+        "paid_minor": order["paid"],
+        "refunded_minor": order["refunded"],
+    }
+
+
+def _facts(arguments: Arguments, order: DictRow, sums: Totals) -> QuoteFacts:
     return QuoteFacts(
-        refunded_today_minor=totals["customer"] if totals else None,
-        refunds_today_of_tenant=totals["tenant"] if totals else None,
+        refunded_today_minor=sums.refunded_today_by_customer,
+        refunds_today_by_customer=sums.refunds_today_by_customer,
+        refunded_today_of_tenant_minor=sums.refunded_today_of_tenant,
+        refunds_today_of_tenant=sums.refunds_today_of_tenant,
+        refunded_today_by_profile_minor=sums.refunded_today_by_profile,
+        last_refund_at=sums.last_refund_of_customer,
+        last_declined_at=sums.last_decline_of_customer,
+        window_from=order["window_from"],
         again_after=arguments.get("again_after"),
     )
 

@@ -14,6 +14,9 @@ TABLES = Tables(
             state="""
             select o.reference as key, json_build_object(
                 'status', o.status,
+                'total_minor', o.delivery_minor + coalesce((select sum(i.quantity * i.unit_minor) from shop.items i
+                                                            where i.tenant = o.tenant
+                                                            and i.order_reference = o.reference), 0),
                 'paid_minor', coalesce((select sum(p.amount_minor) from shop.payments p where p.tenant = o.tenant
                                         and p.order_reference = o.reference and p.status = 'captured'), 0),
                 'refunded_minor', coalesce((select sum(r.amount_minor) from shop.refunds r where r.tenant = o.tenant

@@ -1,0 +1,113 @@
+"""Everyone but tools-shop: what they say, said on a real broker by one user; and tools-shop itself as it hears them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+
+from contracts.bus import Bus
+from contracts.errors import Conflict
+from contracts.events import Draft, Event
+from contracts.facts import (
+    Fact,
+    Hold,
+    Pack,
+    Person,
+    ToolCall,
+    TurnForwarded,
+    TurnHeld,
+    TurnProposed,
+    TurnQuoted,
+    Usage,
+    Verdict,
+)
+from contracts.identity import Issuer
+from contracts.log import JetStreamLog
+from contracts.subjects import RunKey
+from pydantic import SecretStr
+from tools_shop import app, domain
+from tools_shop.settings import Settings
+from turngate.testing import Database, NatsAccess
+
+PACK = Pack(name="test", version=1, digest="0" * 64)
+SAM = Person(subject="sam", issuer="https://issuer.test", role="approver")
+GET = ToolCall(call_id="a", tool="get_order", arguments={"order_reference": "ORD-10042"})
+
+
+def refund(call_id: str = "b", minor: int = 4000) -> ToolCall:
+    arguments = {"order_reference": "ORD-10042", "amount_pence": minor, "reason": "unworn"}
+    return ToolCall(call_id=call_id, tool="issue_refund", arguments=arguments)
+
+
+def proposed(*calls: ToolCall, turn: int = 1) -> TurnProposed:
+    return TurnProposed(
+        turn=turn, agent="support", content=[], calls=list(calls), stop_reason="tool_use", usage=Usage(),
+        cost_micro_usd=0, request_digest="0" * 64, tools_digest="0" * 64,
+    )  # fmt: skip
+
+
+def forwarded(quoted: TurnQuoted) -> TurnForwarded:
+    verdicts = [Verdict(call_id=q.call_id, verdict="run", digest=q.digest, rule="test") for q in quoted.quotes]
+    return TurnForwarded(turn=quoted.turn, attempt=quoted.attempt, pack=PACK, verdicts=verdicts)
+
+
+def held(quoted: TurnQuoted, call_id: str) -> TurnHeld:
+    digest = next(q.digest for q in quoted.quotes if q.call_id == call_id)
+    now = datetime.now(UTC)
+    return TurnHeld(
+        turn=quoted.turn, attempt=quoted.attempt, pack=PACK, expires_at=now + timedelta(hours=1), remind_at=now,
+        holds=[Hold(call_id=call_id, digest=digest, rule="above-limit", reason="much")],
+    )  # fmt: skip
+
+
+class Others:
+    """Everyone else, said by the set-up user."""
+
+    def __init__(self, log: JetStreamLog, key: RunKey) -> None:
+        self.log = log
+        self.key = key
+
+    async def say(self, fact: Fact, cause: Event | None = None) -> Event:
+        while True:
+            history = await self.log.read(self.key)
+            with suppress(Conflict):
+                return await self.log.append(history, Draft(fact, cause, key=str(len(history.events))))
+
+    async def hear(self, kind: str, count: int = 1) -> Event:
+        async with asyncio.timeout(20):
+            async for event in self.log.follow(tenant=self.key.tenant):
+                if event.key == self.key and event.kind == kind:
+                    count -= 1
+                    if not count:
+                        return event
+        raise AssertionError("the log ended")
+
+    async def events(self) -> list[Event]:
+        return list((await self.log.read(self.key)).events)
+
+
+@asynccontextmanager
+async def tools_shop(server: NatsAccess, database: Database, *issuers: Issuer) -> AsyncIterator[Bus]:
+    user, password = server.user("tools-shop")
+    told = Settings(
+        nats_url=server.url,
+        nats_user=user,
+        nats_password=SecretStr(password),
+        postgres_dsn=SecretStr(database.tools),
+        pool_size=4,
+        issuers=list(issuers),
+    )
+    async with AsyncExitStack() as stack:
+        bus = await Bus.connect(told, "tools-shop")
+        stack.push_async_callback(bus.close)
+        log = JetStreamLog(bus.nc, domain.READS)
+        bus.on_error.append(log.on_error)
+        await app.start(bus, log, told, stack)
+        yield bus
+
+
+async def quoted(others: Others, *calls: ToolCall, turn: int = 1) -> tuple[Event, TurnQuoted]:
+    await others.say(proposed(*calls, turn=turn))
+    event = await others.hear("tools.turn-quoted", count=turn)
+    assert isinstance(event.fact, TurnQuoted)
+    return event, event.fact
