@@ -1,4 +1,4 @@
-"""The keys that an issuer publishes, from a file or from a URL, and never fetched more often than is good for it."""
+"""The keys that an issuer publishes, in a file or at a URL, and never fetched more often than is good for it."""
 
 import json
 import threading
@@ -10,6 +10,7 @@ from typing import Any
 import jwt
 import structlog
 
+from contracts.discovery import discover, fetch, is_url
 from contracts.errors import Outage
 
 logger = structlog.get_logger()
@@ -18,22 +19,28 @@ logger = structlog.get_logger()
 PAUSE = 10.0
 # A key that its issuer has withdrawn is believed for no longer than this.
 OLDEST = 300.0
-TIMEOUT = 5.0
 
 
 class KeySet:
     """A file is read again whenever it has changed; a URL once its answer is old, and for keys that are not in it.
+    Without either the issuer's own discovery document says, each time anew, what the URL is.
 
-    When neither can be had the keys known so far go on being used.
+    When none can be had the keys known so far go on being used.
     """
 
-    def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._source = source
+    def __init__(
+        self, source: str | None, clock: Callable[[], float] = time.monotonic, *, issuer: str | None = None
+    ) -> None:
+        if source is None and issuer is None:
+            raise ValueError("Keys come from a file, a URL or an issuer.")
+        self._file = Path(source) if source is not None and not is_url(source) else None
+        self._url = source if source is not None and is_url(source) else None
+        self._issuer = issuer or ""
+        self._source = source or self._issuer
         self._clock = clock
         self._keys: Mapping[str | None, jwt.PyJWK] = {}
         self._state: object = None
         self._lock = threading.Lock()
-        self._remote = jwt.PyJWKClient(source, cache_jwk_set=False, timeout=TIMEOUT) if _is_url(source) else None
         self._fetched = self._tried = float("-inf")
 
     def find(self, key_id: str | None) -> jwt.PyJWK | None:
@@ -50,11 +57,11 @@ class KeySet:
 
     def _refresh(self, key_id: str | None) -> None:
         try:
-            if self._remote is None:
-                self._refresh_from_file(Path(self._source))
+            if self._file is not None:
+                self._refresh_from_file(self._file)
             else:
-                self._refresh_from(self._remote, key_id)
-        except (OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError) as error:
+                self._refresh_from_afar(key_id)
+        except (Outage, OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError) as error:
             logger.warning("keys not refreshed", source=self._source, error=repr(error))
 
     def _refresh_from_file(self, file: Path) -> None:
@@ -64,17 +71,13 @@ class KeySet:
             self._keys = _signing_keys(json.loads(file.read_text()))
             self._state = state
 
-    def _refresh_from(self, remote: jwt.PyJWKClient, key_id: str | None) -> None:
+    def _refresh_from_afar(self, key_id: str | None) -> None:
         now = self._clock()
         wanted = key_id not in self._keys or now - self._fetched > OLDEST
         if wanted and now - self._tried >= PAUSE:
             self._tried = now
-            self._keys = _signing_keys(remote.fetch_data())
+            self._keys = _signing_keys(fetch(self._url or discover(self._issuer).jwks_uri))
             self._fetched = now
-
-
-def _is_url(source: str) -> bool:
-    return source.startswith(("http://", "https://"))
 
 
 def _signing_keys(document: dict[str, Any]) -> dict[str | None, jwt.PyJWK]:
