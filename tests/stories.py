@@ -135,7 +135,7 @@ def last_sequence(system: RunningSystem) -> int:
     """The log's end, from where a new run is looked for."""
 
     async def ask() -> int:
-        async with records.broker(system.data).connection() as client:
+        async with records.set_up_broker(system.data).connection() as client:
             return int((await client.jetstream().stream_info("RUNS")).state.last_seq)
 
     return asyncio.run(ask())

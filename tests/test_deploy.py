@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from contracts import topology
-from nats.aio.client import Client
+from contracts.connection import connect
+from contracts.settings import BrokerSettings
+from pydantic import SecretStr
+from turngate import broker
+from turngate.broker import variable
 from turngate.databases import KEEPS
 from turngate.embedded.binaries import nats_server
 
@@ -37,9 +41,10 @@ def names(settings: type[Any]) -> dict[str, bool]:
 
 
 def broker_users() -> dict[str, dict[str, Any]]:
+    """Each account with its one user, the way in as a variable."""
     text = re.sub(r"^#.*\n", "", (DEPLOY / "nats.conf").read_text(), flags=re.M)
     conf = json.loads(re.sub(r"(?<!\")\$(\w+)", r'"$\1"', text))
-    return {user["user"]: user for user in conf["authorization"]["users"]}
+    return {name: account["users"][0] for name, account in conf["accounts"].items()}
 
 
 def test_compose_runs_set_up_once_and_the_five_services():
@@ -62,8 +67,9 @@ def test_a_service_is_told_what_it_asks_for_and_nothing_that_it_does_not_read(se
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_uses_its_own_broker_user_and_its_own_database_role(service: str):
     environment = COMPOSE["services"][service]["environment"]
-    assert environment["TURNGATE_NATS_USER"] == service
-    assert environment["TURNGATE_NATS_PASSWORD"] == broker_users()[service]["password"].replace("$", "${") + "}"
+    assert environment["TURNGATE_NATS_NKEY"].startswith(f"${{{variable(service)}_NKEY:?")
+    assert broker_users()[service]["nkey"] == f"${variable(service)}_PUBLIC"
+    assert "TURNGATE_NATS_PASSWORD" not in environment
     role = next((keep.role for keep in KEEPS if keep.service == service), None)
     assert ("TURNGATE_POSTGRES_DSN" in environment) == (role is not None)
     if role:
@@ -110,28 +116,35 @@ def test_the_image_can_install_our_packages_from_what_is_copied_into_it(tmp_path
     assert {path.parent.name for path in site.glob("*/__init__.py")} == packages
 
 
-def test_the_brokers_users_may_exactly_what_the_table_says():
-    users = broker_users()
-    assert set(users) == {"setup", "reader", *SERVICES}
-    for name, user in users.items():
-        if name == "setup":
-            assert "permissions" not in user
-            continue
-        may = topology.READER if name == "reader" else topology.permissions(name)
-        assert user["permissions"]["publish"]["allow"] == may["publish"]
-        assert user["permissions"]["subscribe"]["allow"] == may["subscribe"]
-        assert user["permissions"].get("allow_responses", False) == may["allow_responses"]
+def test_the_brokers_configuration_is_the_one_that_the_code_writes():
+    assert (DEPLOY / "nats.conf").read_text() == broker.composed(), "python -m turngate.broker > deploy/nats.conf"
 
 
-async def test_nats_server_takes_the_file_and_lets_each_user_in_by_its_password(tmp_path: Path):
+def test_the_broker_shows_itself_to_its_own_container_only():
+    assert '"http": "127.0.0.1:8222"' in (DEPLOY / "nats.conf").read_text()
+    assert "ports" not in COMPOSE["services"]["nats"]
+
+
+def test_the_demo_is_written_only_where_somebody_says_so():
+    composed = COMPOSE["services"]["set-up"]
+    assert composed["command"] == ["turngate", "setup"]
+    assert composed["environment"]["TURNGATE_DEMO"] == "${TURNGATE_DEMO:-false}"
+
+
+async def test_nats_server_takes_the_file_and_lets_each_user_in_by_what_turngate_keys_printed(tmp_path: Path):
     # given the file as it is, but for a free port and a folder of the test's own
     text = (DEPLOY / "nats.conf").read_text()
-    text = text.replace('"port": 4222', '"port": -1').replace('"http": 8222', f'"ports_file_dir": "{tmp_path}"')
+    text = text.replace('"port": 4222', '"port": -1').replace(
+        '"http": "127.0.0.1:8222"', f'"ports_file_dir": "{tmp_path}"'
+    )
     text = text.replace("/data/jetstream", str(tmp_path / "js")).replace("0.0.0.0", "127.0.0.1")
     (tmp_path / "nats.conf").write_text(text)
-    secrets = {variable: f"pw-{i}" for i, variable in enumerate(re.findall(r"(?<!\")\$(\w+)", text))}
+    printed = subprocess.run([sys.executable, "-m", "turngate", "keys"], capture_output=True, text=True, check=True)
+    keys = dict(line.split("=", 1) for line in printed.stdout.split())
+    secrets = {variable: f"pw-{i}" for i, variable in enumerate(re.findall(r"\$(TURNGATE\w+PASSWORD)", text))}
+    public = {name: value for name, value in keys.items() if name.endswith("_PUBLIC")}
     server = subprocess.Popen(
-        [nats_server(), "--config", tmp_path / "nats.conf"], env=secrets, stderr=subprocess.DEVNULL
+        [nats_server(), "--config", tmp_path / "nats.conf"], env=secrets | public, stderr=subprocess.DEVNULL
     )
     try:
         while not (ports := [f for f in tmp_path.glob("*.ports") if f.stat().st_size]):
@@ -139,9 +152,14 @@ async def test_nats_server_takes_the_file_and_lets_each_user_in_by_its_password(
             await asyncio.sleep(0.02)
         url = json.loads(ports[0].read_text())["nats"][0]
         # when each user connects / then it is let in
-        for name, user in broker_users().items():
-            client = Client()
-            await client.connect(url, user=name, password=secrets[user["password"][1:]], allow_reconnect=False)
+        for user in broker_users().values():
+            if "nkey" in user:
+                seed = keys[user["nkey"][1:].replace("_PUBLIC", "_NKEY")]
+                settings = BrokerSettings(nats_url=url, nats_nkey=SecretStr(seed))
+            else:
+                password = SecretStr(secrets[user["password"][1:]])
+                settings = BrokerSettings(nats_url=url, nats_user=user["user"], nats_password=password)
+            client = await connect(settings, allow_reconnect=False)
             assert client.is_connected
             await client.close()
     finally:

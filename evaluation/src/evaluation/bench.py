@@ -15,7 +15,7 @@ import httpx
 import psycopg
 from contracts.events import Event
 from contracts.log import JetStreamLog
-from turngate.records import broker
+from turngate.records import set_up_broker
 from turngate.running import RunningSystem
 
 from evaluation.processes import cpu_seconds
@@ -81,7 +81,7 @@ class Bench:
         standin = system.environment("agent-runner")["TURNGATE_MODEL_BASE_URL"]
         async with (
             httpx.AsyncClient(base_url=system.url, timeout=120, trust_env=False) as http,
-            broker(system.data).connection() as nats,
+            set_up_broker(system.data).connection() as nats,
         ):
             yield cls(system, http, nats, standin)
 

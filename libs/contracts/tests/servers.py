@@ -14,9 +14,9 @@ from contracts.log import EVERYTHING, JetStreamLog
 from contracts.settings import ACK_WAIT, ServiceSettings
 from nats.aio.client import Client
 from turngate.embedded.child import start
-from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
+from turngate.embedded.nats import SETUP, Nats
 from turngate.embedded.passwords import Passwords
-from turngate.testing import NatsAccess
+from turngate.testing import NatsAccess, access_to
 
 # What is waited for comes within milliseconds on an idle machine; this is for a busy one.
 SOON = 30.0
@@ -75,12 +75,13 @@ class Server:
     """A nats-server with a fixed port and store."""
 
     def __init__(self, directory: Path) -> None:
-        self._nats = Nats(directory, Passwords(directory / "nats-passwords.json"), durable=False)
+        passwords = Passwords(directory / "nats-passwords.json")
+        self._nats = Nats(directory, passwords, durable=False, passwords_too=True)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def access(self) -> NatsAccess:
-        return NatsAccess(self._nats.url, {user: self._nats.password(user) for user in (SETUP, READER, *SERVICES)})
+        return access_to(self._nats)
 
     def start(self) -> None:
         self._process = start(self._nats.child())

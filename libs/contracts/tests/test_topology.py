@@ -10,7 +10,7 @@ from contracts import setup
 from contracts.errors import Forbidden
 from contracts.events import Draft
 from contracts.examples import EXAMPLES
-from contracts.facts import CATALOGUE
+from contracts.facts import CATALOGUE, TENANT_FACTS
 from contracts.history import History
 from contracts.requests import Requests
 from contracts.subjects import RunKey
@@ -26,8 +26,10 @@ every_service = pytest.mark.parametrize("service", sorted(AUTHORS))
 
 @every_service
 def test_a_service_says_the_facts_of_one_author(service: str) -> None:
-    facts = [subject for subject in permissions(service)["publish"] if subject.startswith("run.")]
-    assert facts == [f"run.*.*.{AUTHORS[service]}.>"]
+    facts = {subject for subject in permissions(service)["publish"] if subject.startswith(("run.", "tenant."))}
+    runs = {f"run.*.*.{kind}" for kind, fact in CATALOGUE.items() if fact.author == AUTHORS[service]}
+    tenants = {f"tenant.*.{kind}" for kind, fact in TENANT_FACTS.items() if fact.author == AUTHORS[service]}
+    assert facts == runs | tenants
 
 
 @every_service
@@ -59,7 +61,7 @@ def test_only_who_answers_may_reply_to_others() -> None:
 
 
 def test_a_reader_reads() -> None:
-    assert all(subject.startswith(("$JS.API.DIRECT.GET", "$JS.API.STREAM.INFO")) for subject in READER["publish"])
+    assert all(subject.startswith("$JS.API.DIRECT.GET.") for subject in READER["publish"])
 
 
 # The broker that was given it

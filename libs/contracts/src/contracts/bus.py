@@ -16,16 +16,17 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts import events, stops, subjects
+from contracts import connection, events, stops, subjects
+from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import CorruptLog, Forbidden, Outage
 from contracts.events import Event
 from contracts.facts import Json
 from contracts.metrics import HANDLED, HANDLING, IN_FLIGHT
-from contracts.requests import Requests
+from contracts.requests import Refusal, Requests, refusal
 from contracts.settings import ACK_WAIT, ServiceSettings
 from contracts.stops import stop
 from contracts.subjects import RunKey
-from contracts.topology import HEARS_DEAD
+from contracts.topology import HEARS_DEAD, OPENS
 from contracts.tracing import headers, span
 
 logger = structlog.get_logger()
@@ -57,6 +58,7 @@ class Bus:
         self.nc = nc
         self.service = service
         self.on_error: list[Callable[[Exception], None]] = []
+        self.refused: list[Refusal] = []
         self._outages: tuple[type[Exception], ...] = (Outage, *outages)
         self._ack_wait = ack_wait
         self._in_hand: dict[tuple[str, int], _InHand] = {}
@@ -66,6 +68,12 @@ class Bus:
         self._ticker: asyncio.Task[None] | None = None
         self._requests = Requests(nc)
         self.on_error.append(self._requests.on_error)
+        # Of the runs' personal data, where this service may see it.
+        self.keys: KeyRing | None = None
+        if service in OPENS:
+            store = JetStreamKeys(nc)
+            self.on_error.append(store.on_error)
+            self.keys = KeyRing(store)
 
     @classmethod
     async def connect(cls, settings: ServiceSettings, service: str, outages: tuple[type[Exception], ...] = ()) -> "Bus":
@@ -76,18 +84,21 @@ class Bus:
         async def failed(error: Exception) -> None:
             for callback in bus.on_error:
                 callback(error)
-            logger.warning("broker", error=str(error))
+            if refused := refusal(error):
+                bus.refused.append(refused)
+                logger.error("refused", error=str(refused))
+            else:
+                logger.warning("broker", error=str(error))
 
-        await nc.connect(
-            settings.nats_url,
+        await connection.connect(
+            settings,
+            nc,
             name=service,
-            user=settings.nats_user,
-            password=settings.nats_password.get_secret_value() if settings.nats_password else None,
             inbox_prefix=f"_INBOX_{service}".encode(),
             error_cb=failed,
             allow_reconnect=True,
             max_reconnect_attempts=-1,
-            reconnect_time_wait=0.2,  # type: ignore[arg-type]  # seconds; the client takes fractions
+            reconnect_time_wait=0.2,  # seconds; the client takes fractions
             ping_interval=10,
             pending_size=64 * 1024 * 1024,
         )
@@ -97,11 +108,28 @@ class Bus:
     def connected(self) -> bool:
         return self.nc.is_connected
 
+    async def settled(self) -> None:
+        """Returns once the broker knows what this service hears and answers. Raises Forbidden where it may not."""
+        await self.nc.flush()
+        for refused in self.refused:
+            if refused.listening:
+                raise Forbidden(str(refused))
+
     # Hearing
 
     async def hear(self, handler: Handler) -> None:
         """Gives each fact of the service's durable consumer to `handler`, many at once, until it is dealt with."""
-        await self._take(f"deliver.{self.service}", _event, handler)
+        known = self.keys.known if self.keys else events.no_key
+
+        def decode(message: Msg) -> Event:
+            return events.read(message.subject, message.metadata.sequence.stream, message.data, known)
+
+        async def hear(event: Event) -> object:
+            if event.personal == "sealed" and self.keys is not None:
+                event = events.opened(event, await self.keys.of(event.key))
+            return await handler(event)
+
+        await self._take(f"deliver.{self.service}", decode, hear)
 
     async def hear_tenants(self, handler: Handler) -> None:
         """Gives each fact of the tenants' own lines that the service has a durable consumer for to `handler`."""

@@ -9,7 +9,29 @@ from nats.aio.msg import Msg
 
 from contracts.errors import Forbidden
 
-_REFUSED = re.compile(r'permissions violation for publish to "(.+)"')
+_REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the broker did not let us do. Its subject is in lower case: so the client hands errors on."""
+
+    listening: bool
+    subject: str
+
+    def __str__(self) -> str:
+        if self.listening:
+            return f"The broker does not let this service listen on {self.subject}: it hears nothing there. {_CHECK}"
+        return f"The broker does not let this service publish {self.subject}: nothing was sent. {_CHECK}"
+
+
+_CHECK = "Check the service's NATS user."
+
+
+def refusal(error: Exception) -> Refusal | None:
+    """What was refused, where that is what the client's error says."""
+    found = _REFUSED.search(str(error).lower())
+    return Refusal(found[1] == "subscription", found[2]) if found else None
 
 
 @dataclass(eq=False, slots=True)
@@ -37,10 +59,7 @@ class Requests:
         except asyncio.CancelledError:
             if not waiting.refused or task.uncancel() > 0:
                 raise
-            raise Forbidden(
-                f"The broker does not let this service publish {subject}: nothing was sent. "
-                "Check the service's NATS user."
-            ) from None
+            raise Forbidden(str(Refusal(False, subject))) from None
         finally:
             self._waiting[name].discard(waiting)
             if not self._waiting[name]:
@@ -48,8 +67,8 @@ class Requests:
 
     def on_error(self, error: Exception) -> None:
         """The client's error callback."""
-        refused = _REFUSED.search(str(error).lower())
-        for waiting in self._waiting.get(refused[1], ()) if refused else ():
+        refused = refusal(error)
+        for waiting in self._waiting.get(refused.subject, ()) if refused and not refused.listening else ():
             if not waiting.refused:
                 waiting.refused = True
                 waiting.task.cancel()

@@ -43,14 +43,14 @@ async def _run(
     async with AsyncExitStack() as stack:
         bus = await Bus.connect(settings, name, outages)
         stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, reads)
+        log = JetStreamLog(bus.nc, reads, keys=bus.keys)
         bus.on_error.append(log.on_error)
         started = False
         if settings.health_port is not None:
             server = health.serve(name, settings.health_port, lambda: started and bus.connected, settings.health_host)
             stack.callback(server.shutdown)
         await start(bus, log, settings, stack)
-        await bus.nc.flush()  # the broker knows by now what this service hears and answers
+        await bus.settled()
         # What the handlers use is closed behind the bus, not under the messages that it still has in hand.
         stack.push_async_callback(bus.close)
         started = True

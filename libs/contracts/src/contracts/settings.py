@@ -10,15 +10,30 @@ from contracts.identity import Issuer
 ACK_WAIT = 5.0
 
 
-class ServiceSettings(BaseSettings):
+class BrokerSettings(BaseSettings):
+    """Where the broker is, and as whom it is entered: by the seed of an NKey (services), or by name and password.
+
+    nats_tls_ca: the certificates that the broker's is signed by; with it, nothing is said to a broker that has no such
+    certificate for its name. nats_tls_cert, nats_tls_cert_key: our own, for a broker that asks for one.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="TURNGATE_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
+
+    nats_url: str = "nats://127.0.0.1:4222"
+    nats_nkey: SecretStr | None = None
+    nats_user: str | None = None
+    nats_password: SecretStr | None = None
+    nats_tls_ca: Path | None = None
+    nats_tls_cert: Path | None = None
+    nats_tls_cert_key: Path | None = None
+
+
+class ServiceSettings(BrokerSettings):
     """ack_wait: seconds without a sign of life after which the broker gives a message to another worker. Set-up tells
     the broker the same; less than the default is for tests that kill workers."""
 
-    model_config = SettingsConfigDict(env_prefix="TURNGATE_", extra="ignore")
-
-    nats_url: str = "nats://127.0.0.1:4222"
-    nats_user: str | None = None
-    nats_password: SecretStr | None = None
     health_port: int | None = None
     health_host: str = "127.0.0.1"
     tenants_dir: Path = Path("deploy/tenants")

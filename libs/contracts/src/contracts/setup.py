@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 from nats.aio.client import Client
+from pydantic import SecretStr
 
-from contracts.settings import ACK_WAIT
-from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
+from contracts.connection import connect
+from contracts.settings import ACK_WAIT, BrokerSettings
+from contracts.subjects import DEAD, KEYS, RUNS, TENANTS, TIMERS
 from contracts.topology import HEARS, HEARS_DEAD, HEARS_TENANTS, HEARS_TIMERS
 
 _NANOSECONDS = 1_000_000_000
@@ -20,8 +22,10 @@ async def create_streams(
 
     ack_wait: as in the services' settings, in seconds.
     """
-    nc = Client()
-    await nc.connect(url, user=user, password=password, name="set-up", allow_reconnect=False, connect_timeout=30)
+    settings = BrokerSettings(
+        nats_url=url, nats_user=user, nats_password=SecretStr(password) if password else None, nats_nkey=None
+    )
+    nc = await connect(settings, name="set-up", allow_reconnect=False, connect_timeout=30)
     try:
         for stream in _streams(replicas):
             await _ensure(nc, f"STREAM.{{}}.{stream['name']}", stream)
@@ -42,6 +46,9 @@ def _streams(replicas: int) -> list[dict[str, Any]]:
         {**kept, "name": RUNS, "subjects": ["run.>"], "republish": {"src": "run.>", "dest": "log.run.>"}},
         {**kept, "name": TENANTS, "subjects": ["tenant.>"],
          "republish": {"src": "tenant.>", "dest": "log.tenant.>"}},
+        # A run has one key for ever, made by whoever is first. One message can be erased, the stream not emptied.
+        {**kept, "name": KEYS, "subjects": ["keys.*.*"], "deny_delete": False,
+         "max_msgs_per_subject": 1, "discard_new_per_subject": True},
         {**common, "name": DEAD, "subjects": ["dead.>"], "retention": "limits", "max_age": DEAD_KEPT * _NANOSECONDS},
         {**common, "name": TIMERS, "subjects": ["timer.>"], "retention": "workqueue", "allow_msg_schedules": True,
          "max_msgs_per_subject": 1, "discard": "old", "allow_rollup_hdrs": True},

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from contracts.facts import CATALOGUE, TENANT_FACTS
+from contracts.subjects import token
+
 AUTHORS = {
     "gateway": "desk",
     "agent-runner": "agent",
@@ -61,27 +64,38 @@ ASKS: dict[str, tuple[str, ...]] = {
 HEARS_TIMERS = ("approvals", "agent-runner", "notifications")
 HEARS_DEAD = ("agent-runner", "gateway")
 
+# Who may see personal data: the keys that the runs' facts are sealed with. Policy judges without it.
+OPENS = ("gateway", "agent-runner", "tools-shop", "approvals")
+# Who begins runs makes their keys. Nobody here erases them: that is the set-up user's.
+MAKES_KEYS = ("gateway",)
+
 
 def permissions(service: str) -> dict[str, Any]:
     """What a service's broker user may publish and subscribe: its own facts, its own messages, and no more."""
+    author = AUTHORS[service]
     publish = [
-        f"run.*.*.{AUTHORS[service]}.>",
-        f"$JS.ACK.RUNS.{service}.>",
+        *(f"run.*.*.{kind}" for kind, fact in CATALOGUE.items() if fact.author == author),
         "$JS.API.DIRECT.GET.RUNS",
         f"dead.{service}",
         *ASKS.get(service, ()),
     ]
     subscribe = [f"_INBOX_{service}.>", *ANSWERS.get(service, ())]
     if service in HEARS:
+        publish.append(f"$JS.ACK.RUNS.{service}.>")
         subscribe.append(f"deliver.{service}")
     if service in HEARS_TENANTS:
         publish.append(f"$JS.ACK.TENANTS.{service}.>")
         subscribe.append(f"deliver.tenant.{service}")
     if service in SAYS_TENANTS:
-        publish += [f"tenant.*.{AUTHORS[service]}.>", "$JS.API.DIRECT.GET.TENANTS"]
+        publish += [f"tenant.*.{kind}" for kind, fact in TENANT_FACTS.items() if fact.author == author]
+        publish.append("$JS.API.DIRECT.GET.TENANTS")
     if service in READS_TENANTS:
         publish.append("$JS.API.DIRECT.GET.TENANTS")
         subscribe.append("log.tenant.>")
+    if service in OPENS:
+        publish.append("$JS.API.DIRECT.GET.KEYS")
+    if service in MAKES_KEYS:
+        publish.append("keys.*.*")
     if service in HEARS_TIMERS:
         publish += [f"timer.set.{service}.>", f"$JS.ACK.TIMERS.{service}.>"]
         subscribe.append(f"deliver.timer.{service}")
@@ -99,7 +113,22 @@ def permissions(service: str) -> dict[str, Any]:
 
 
 READER = {
-    "publish": ["$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.TENANTS", "$JS.API.STREAM.INFO.RUNS"],
+    "publish": ["$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.TENANTS"],
     "subscribe": ["_INBOX_reader.>", "log.run.>", "log.tenant.>", "live.>"],
     "allow_responses": False,
 }
+
+
+def subscriber(name: str) -> str:
+    """The broker user of another system, which is also the name of its consumer on RUNS."""
+    return f"subscriber-{token(name)}"
+
+
+def subscriber_permissions(name: str, tenant: str) -> dict[str, Any]:
+    """What another system may: hear its tenant's accepted facts, live and, by its own consumer, from where it was."""
+    user = subscriber(name)
+    return {
+        "publish": [f"$JS.API.CONSUMER.MSG.NEXT.RUNS.{user}", f"$JS.ACK.RUNS.{user}.>"],
+        "subscribe": [f"_INBOX_{user}.>", f"log.run.{token(tenant)}.>"],
+        "allow_responses": False,
+    }

@@ -15,7 +15,7 @@ COMMANDS = {
     "decisions": ("approvals", "approve", "decline"),
     "log": ("log",),
     "demo": ("demo",),
-    "operations": ("setup", "rebuild-views", "dead"),
+    "operations": ("setup", "keys", "rebuild-views", "dead"),
     "evaluation": ("evaluate", "bench"),
 }
 

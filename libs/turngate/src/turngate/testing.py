@@ -4,16 +4,17 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from contracts.subjects import DEAD, RUNS, TENANTS, TIMERS
+from contracts.subjects import DEAD, KEYS, RUNS, TENANTS, TIMERS
 
 from turngate import containers, databases, migrations
+from turngate.broker import SERVICES
 from turngate.embedded import binaries
 from turngate.embedded.child import start, stop
-from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
+from turngate.embedded.nats import READER, SETUP, Nats
 from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import free_port
 from turngate.embedded.postgres import Postgres
@@ -26,13 +27,26 @@ TEMPLATE = "turngate_template"
 
 @dataclass(frozen=True)
 class NatsAccess:
-    """A server with the streams of set-up. `user("policy")` is the name and the password of that service's user."""
+    """A server with the streams of set-up. Each service may enter by its NKey as ever, and here by a password too:
+    `user("policy")` is the name and the password of that service's user, `seed("policy")` its seed."""
 
     url: str
     passwords: dict[str, str]
+    seeds: dict[str, str] = field(default_factory=dict)
 
     def user(self, name: str) -> tuple[str, str]:
         return name, self.passwords[name]
+
+    def seed(self, service: str) -> str:
+        return self.seeds[service]
+
+
+def access_to(server: Nats) -> NatsAccess:
+    return NatsAccess(
+        server.url,
+        {user: server.password(user) for user in (SETUP, READER, *SERVICES)},
+        {service: server.seed(service) for service in SERVICES},
+    )
 
 
 @dataclass(frozen=True)
@@ -102,18 +116,20 @@ def directory() -> AbstractContextManager[Path]:
 def nats_server(directory: Path) -> Iterator[NatsAccess]:
     """NATS_URL where set (its streams are removed and made anew), else the embedded server, else a container."""
     if url := os.environ.get("NATS_URL"):
-        yield _emptied(OneUser(url, {}, os.environ.get("NATS_USER", ""), os.environ.get("NATS_PASSWORD", "")))
+        yield _emptied(
+            OneUser(url, {}, name=os.environ.get("NATS_USER", ""), password=os.environ.get("NATS_PASSWORD", ""))
+        )
         return
     if _only_containers():
         with containers.nats() as url:
             yield _emptied(OneUser(url, {}))
         return
     passwords = Passwords(directory / "nats-passwords.json")
-    server = Nats(directory, passwords, durable=False)
+    server = Nats(directory, passwords, durable=False, passwords_too=True)
     child = server.child()
     process = start(child)
     try:
-        access = NatsAccess(server.url, {user: server.password(user) for user in (SETUP, READER, *SERVICES)})
+        access = access_to(server)
         _create_streams(access)
         yield access
     finally:
@@ -170,7 +186,7 @@ async def _remove_streams(access: NatsAccess) -> None:
 
     user, password = access.user(SETUP)
     client = await nats.connect(access.url, user=user or None, password=password or None)
-    ours = {RUNS, TENANTS, DEAD, TIMERS}
+    ours = {RUNS, TENANTS, DEAD, TIMERS, KEYS}
     for stream in await client.jetstream().streams_info():
         if stream.config.name in ours:
             await client.jetstream().delete_stream(str(stream.config.name))

@@ -1,4 +1,4 @@
-"""`turngate setup`, `rebuild-views`, `dead list`, `dead show`."""
+"""`turngate setup`, `keys`, `rebuild-views`, `dead list`, `dead show`."""
 
 import json
 import os
@@ -21,7 +21,9 @@ ROLE_PASSWORDS = {
 
 def setup(
     replicas: Annotated[int, typer.Option(envvar="TURNGATE_NATS_REPLICAS", help="Copies of each stream.")] = 1,
-    demo: Annotated[bool, typer.Option("--demo/--no-demo", help="Write the demo's rows and tickets.")] = True,
+    demo: Annotated[
+        bool, typer.Option("--demo/--no-demo", envvar="TURNGATE_DEMO", help="Write the demo's rows and tickets, too.")
+    ] = False,
 ) -> None:
     """Make roles, database, schemas and streams on the servers that the environment names; safe to repeat.
 
@@ -57,6 +59,20 @@ def setup(
             }
         )
     print_plain("set up")
+
+
+def keys() -> None:
+    """Print fresh NKeys of the services as variables, for an .env file beside deploy/compose.yaml.
+
+    The seeds (_NKEY) are as secret as passwords: they are kept nowhere else. The broker is told the public keys only.
+    """
+    from contracts import nkeys
+
+    from turngate.broker import SERVICES, variable
+
+    for service in SERVICES:
+        seed = nkeys.new_seed()
+        print_plain(f"{variable(service)}_NKEY={seed}\n{variable(service)}_PUBLIC={nkeys.public_key(seed)}")
 
 
 def rebuild_views(data: Data = DEFAULT_DATA) -> None:
@@ -128,5 +144,6 @@ def _letters(data: Path) -> list[dict[str, Any]]:
 
 def register(app: typer.Typer) -> None:
     app.command()(setup)
+    app.command()(keys)
     app.command("rebuild-views")(rebuild_views)
     app.add_typer(dead, name="dead")

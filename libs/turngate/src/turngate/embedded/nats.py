@@ -1,48 +1,83 @@
-"""nats-server from its wheel, with JetStream and one user a service."""
+"""nats-server from its wheel, with JetStream, and an account and a user a service."""
 
 import contextlib
 import json
+import os
+import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from contracts import topology
+from contracts import nkeys
 
+from turngate import broker
+from turngate.broker import SERVICES, Json
 from turngate.embedded import environment
 from turngate.embedded.binaries import nats_server
 from turngate.embedded.child import Child
 from turngate.embedded.passwords import Passwords, write_private
+from turngate.embedded.subscribers import Subscribers
 
-SERVICES = tuple(topology.AUTHORS)
-SETUP, READER = "setup", "reader"
+SETUP, READER = broker.SETUP, broker.READER_USER
 
 
 class Nats:
-    """A server under `data/nats`. Without a port it takes a free one and keeps it from then on."""
+    """A server under `data/nats`. Without a port it takes a free one and keeps it from then on.
 
-    def __init__(self, data: Path, passwords: Passwords, port: int | None = None, *, durable: bool = True) -> None:
+    passwords_too: the services' users may enter by a password as well. For servers that tests throw away.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        passwords: Passwords,
+        port: int | None = None,
+        *,
+        tenants: Iterable[str] = (),
+        durable: bool = True,
+        passwords_too: bool = False,
+        tls: Json | None = None,
+    ) -> None:
         self.data, self.passwords, self.port, self.durable = data, passwords, port, durable
         self.home = data / "nats"
+        self.subscribers = Subscribers(data / "subscribers.json")
+        self._tenants, self._passwords_too, self._tls = tuple(tenants), passwords_too, tls
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"{'tls' if self._tls else 'nats'}://127.0.0.1:{self.port}"
 
     def password(self, user: str) -> str:
         return self.passwords[f"nats/{user}"]
 
+    def seed(self, service: str) -> str:
+        """What the service proves with who it is."""
+        return self.passwords.seed(f"nkey/{service}")
+
     def child(self) -> Child:
-        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        configuration = self.home / "nats.conf"
-        write_private(configuration, json.dumps(self._configuration(), indent=2) + "\n")
+        self.configure()
         return Child(
             name="nats",
-            argv=(str(nats_server()), "--config", str(configuration)),
+            argv=(str(nats_server()), "--config", str(self.configuration)),
             log=self.data / "logs" / "nats.log",
             ready=self.answers,
             env=environment.base(),
         )
+
+    @property
+    def configuration(self) -> Path:
+        return self.home / "nats.conf"
+
+    def configure(self) -> None:
+        """Writes what the server reads when it starts, and when it is told to read it again."""
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(self.configuration, json.dumps(self._configuration(), indent=2) + "\n")
+
+    def read_again(self, pid: int) -> None:
+        """Has the running server take the configuration of now. Nobody is disconnected but who may no longer enter."""
+        self.configure()
+        os.kill(pid, signal.SIGHUP)
 
     def answers(self) -> bool:
         """A server greets with its INFO line; JetStream is up once that says so."""
@@ -66,26 +101,15 @@ class Nats:
             "host": "127.0.0.1",
             "port": self.port or -1,
             "jetstream": {"store_dir": str(self.home / "store"), **sync},
-            "authorization": {"users": [self._user(name, may) for name, may in self._who_may_what().items()]},
+            "accounts": broker.accounts(self._logins, self._tenants, self.subscribers.all()),
             **ports,
+            **({"tls": self._tls} if self._tls else {}),
         }
 
-    def _who_may_what(self) -> Mapping[str, dict[str, Any] | None]:
-        return {
-            SETUP: None,
-            READER: topology.READER,
-            **{service: topology.permissions(service) for service in SERVICES},
-        }
-
-    def _user(self, name: str, may: dict[str, Any] | None) -> dict[str, Any]:
-        user: dict[str, Any] = {"user": name, "password": self.password(name)}
-        if may is not None:
-            user["permissions"] = {
-                "publish": {"allow": list(may["publish"])},
-                "subscribe": {"allow": list(may["subscribe"])},
-                **({"allow_responses": True} if may.get("allow_responses") else {}),
-            }
-        return user
+    def _logins(self, user: str) -> list[Json]:
+        by_key = [{"nkey": nkeys.public_key(self.seed(user))}] if user in SERVICES else []
+        by_password = user not in SERVICES or self._passwords_too
+        return [*by_key, *([{"user": user, "password": self.password(user)}] if by_password else [])]
 
     def _port_that_it_took(self) -> int | None:
         for file in self.home.glob("nats-server_*.ports"):

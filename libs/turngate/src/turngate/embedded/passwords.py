@@ -1,9 +1,12 @@
-"""The passwords of one data directory: random, made once, readable by nobody else."""
+"""The passwords and seeds of one data directory: random, made once, readable by nobody else."""
 
 import json
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+
+from contracts import nkeys
 
 
 class Passwords:
@@ -14,8 +17,15 @@ class Passwords:
         self._known: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
 
     def __getitem__(self, name: str) -> str:
+        return self._made(name, lambda: secrets.token_urlsafe(24))
+
+    def seed(self, name: str) -> str:
+        """An NKey seed, likewise."""
+        return self._made(name, nkeys.new_seed)
+
+    def _made(self, name: str, make: Callable[[], str]) -> str:
         if name not in self._known:
-            self._known[name] = secrets.token_urlsafe(24)
+            self._known[name] = make()
             write_private(self.file, json.dumps(self._known, indent=2) + "\n")
         return self._known[name]
 

@@ -66,15 +66,14 @@ class Place:
         must reach."""
         env = environment.base(self.environ) | {
             "TURNGATE_NATS_URL": self.nats.url,
-            "TURNGATE_NATS_USER": service,
-            "TURNGATE_NATS_PASSWORD": self.nats.password(service),
+            "TURNGATE_NATS_NKEY": self.nats.seed(service),
             "TURNGATE_TENANTS_DIR": str(self.tenants),
             "TURNGATE_HEALTH_PORT": str(self.ports[f"{service}-health"]),
         }
         role = role or next((keep.role for keep in KEEPS if keep.service == service), None)
         if role:
             env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, role, self.passwords[role])
-        if service in ("gateway", "approvals", "tools-shop"):
+        if service in ("gateway", "approvals"):
             env |= self._identity()
         if service == "gateway":
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
@@ -108,15 +107,16 @@ def place_of(data: Path, host: str, http_port: int, *, running: bool = False) ->
     `running`: then it is itself that has them."""
     ports = Ports(data / "ports.json", running=running, meant=http_port or None)
     passwords = Passwords(data / "passwords.json")
+    where = tenants_directory()
     return Place(
         data=data,
-        tenants=tenants_directory(),
+        tenants=where,
         host=host,
         http_port=http_port or ports.another(),
         ports=ports,
         passwords=passwords,
         postgres=Postgres(data, ports["postgres"], passwords["superuser"]),
-        nats=Nats(data, passwords, ports["nats"]),
+        nats=Nats(data, passwords, ports["nats"], tenants=tenants(where)),
         environ=os.environ,
     )
 
