@@ -223,7 +223,8 @@ async def test_another_tenants_run_and_one_that_does_not_exist_are_the_same(
         ({"turn": "1"}, "turn"),
         ({"note": "x" * 2001}, "note"),
         ({"call_id": ""}, "call_id"),
-        ({"edited": {"amount_pence": 100}}, "Changed arguments"),
+        ({"edited": {"amount_pence": 100}, "decision": "decline"}, "a decline changes nothing"),
+        ({"edited": {"reason": "x" * 20_000}}, "edited"),
         ({"tenant": "globex"}, "tenant"),
     ],
 )

@@ -9,6 +9,7 @@ from contracts.events import Event
 from contracts.facts import (
     CallDecided,
     DecisionRefused,
+    HoldEscalated,
     HoldExpired,
     Needs,
     Person,
@@ -21,7 +22,7 @@ from contracts.history import History
 from contracts.subjects import RunKey
 from contracts.testing import person
 
-from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, principal, request
+from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, principal, quote, request
 
 
 def status(outcome: object) -> int:
@@ -65,16 +66,6 @@ def test_the_same_decision_again_is_the_fact_that_there_was(run: Told) -> None:
 
     assert again == Known(first)
     assert len(run.history.all(CallDecided)) == 1
-
-
-def test_an_approval_of_changed_arguments_is_another_decision(run: Told) -> None:
-    run.hold(hold())
-    edited = CallDecided(
-        turn=1, call_id="a", digest=hold().digest, decision="approve", by=SAM, edited={"amount_pence": 100}
-    )
-    run.say(edited)
-
-    assert isinstance(run.ask(SAM, hold()), Event)
 
 
 def test_who_comes_second_is_told_who_was_first_and_that_nothing_changed(run: Told) -> None:
@@ -282,6 +273,88 @@ def test_an_approval_of_an_earlier_attempt_still_fills_a_seat(run: Told) -> None
     assert status(run.ask(LIA, hold())) == 409
 
 
+# A limit of one's own
+
+
+def limited(subject: str, minor: int, role: str = "approver") -> Person:
+    return person(subject, role).model_copy(update={"limit_minor": minor})
+
+
+@pytest.mark.parametrize("decision", ["approve", "decline"])
+def test_who_has_a_lower_limit_of_their_own_is_told_it_with_the_amount(run: Told, decision: str) -> None:
+    run.quote(quote())
+    run.hold(hold(needs=Needs(amount_minor=18000)))
+
+    no = run.ask(limited("sam", 10000), hold(), decision)
+
+    assert status(no) == 403
+    assert detail(no).startswith("This moves £180.00; your own limit is £100.00.")
+    assert [fact.by.limit_minor for fact in run.history.all(DecisionRefused)] == [10000]
+
+
+def test_a_limit_of_ones_own_that_just_reaches_is_enough_and_goes_on_record(run: Told) -> None:
+    run.hold(hold(needs=Needs(amount_minor=18000)))
+
+    event = run.ask(limited("sam", 18000), hold())
+
+    assert isinstance(event, Event)
+    assert isinstance(event.fact, CallDecided)
+    assert event.fact.by.limit_minor == 18000
+
+
+def test_a_lead_has_no_more_than_a_limit_of_their_own_either(run: Told) -> None:
+    run.hold(hold(needs=Needs(role="lead", amount_minor=60000)))
+
+    assert status(run.ask(limited("lee", 50000, "lead"), hold())) == 403
+    assert status(run.ask(LIA, hold())) == 200
+
+
+def test_who_has_a_limit_does_not_release_an_amount_that_nobody_knows(run: Told) -> None:
+    run.hold(hold())
+
+    assert "is not known" in detail(run.ask(limited("sam", 10000), hold()))
+
+
+def test_of_two_each_has_to_be_within_their_own_limit(run: Told) -> None:
+    needs = TWO.model_copy(update={"amount_minor": 60000})
+    run.hold(hold(needs=needs))
+
+    assert status(run.ask(limited("sam", 50000), hold())) == 403
+    assert status(run.ask(SUE, hold())) == 200
+    assert status(run.ask(limited("lee", 59999, "lead"), hold())) == 403
+    assert status(run.ask(LIA, hold())) == 200
+
+
+def test_what_was_approved_within_a_limit_fills_no_seat_of_a_hold_that_moves_more(run: Told) -> None:
+    run.hold(hold(needs=Needs(amount_minor=18000)))
+    run.ask(limited("sam", 18000), hold())
+    run.say(forwarded())
+    run.hold(hold(needs=Needs(people=2, amount_minor=30000)), attempt=2)
+
+    assert status(run.ask(SUE, hold())) == 200
+    assert status(run.ask(LEE, hold())) == 200, "both seats were free"
+
+
+# What was stored with the hold is what is asked, each of it
+
+
+def test_each_thing_that_a_hold_asks_for_is_asked(run: Told) -> None:
+    """Whoever leaves one of these checks out makes one of these a 200."""
+    asks_much = Needs(role="lead", people=2, amount_minor=18000)
+    run.hold(hold("digest"), hold("role", Needs(role="lead")), hold("people", Needs(people=2)), hold("much", asks_much))
+    run.hold(hold("late", state="x"), turn=2, hours=1)
+    run.wait(hours=1)
+
+    assert status(run.ask(SAM, hold("digest", state="cancelled"), turn=1)) == 409
+    assert status(run.ask(SAM, hold("role"))) == 403
+    assert status(run.ask(ALEX, hold("digest"))) == 403
+    assert status(run.ask(limited("lee", 17999, "lead"), hold("much"))) == 403
+    assert status(run.ask(SAM, hold("late", state="x"), turn=2)) == 410
+    assert status(run.ask(SAM, hold("people"))) == 200
+    assert run.ask(SUE, hold("people")) is not None
+    assert status(run.ask(SID, hold("people"))) == 409, "two were enough"
+
+
 # Refusals on record
 
 
@@ -325,6 +398,55 @@ def test_a_reminder_is_owed_once_and_names_what_waits_and_for_whom(run: Told) ->
     assert run.look() == ReminderSent(turn=1, call_ids=["b", "c"], role="lead")
     assert run.look() is None
     assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=6)
+
+
+def test_what_nobody_decides_goes_to_the_next_role_behind_the_reminder_once(run: Told) -> None:
+    run.hold(hold("a"), hold("b", TWO), hold("c"), escalates=True)
+    run.ask(SAM, hold("a"))
+    run.wait(hours=18)
+
+    assert isinstance(run.look(), ReminderSent)
+    assert run.look() is None
+    assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=2)
+    run.wait(hours=2)
+    assert run.look() == HoldEscalated(turn=1, call_ids=["b", "c"], role="lead")
+    assert run.look() is None
+    assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=4)
+    run.wait(hours=4)
+    assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"])
+
+
+def test_above_a_lead_there_is_nobody_so_that_hold_is_only_reminded_of(run: Told) -> None:
+    run.hold(hold("a", Needs(role="lead")), escalates=True)
+    run.wait(hours=20)
+
+    assert run.look() == ReminderSent(turn=1, call_ids=["a"], role="lead")
+    assert run.look() is None
+
+
+def test_a_timer_that_comes_late_brings_the_next_role_and_reminds_only_of_the_rest(run: Told) -> None:
+    run.hold(hold("a"), hold("b", Needs(role="lead")), escalates=True)
+    run.wait(hours=21)
+
+    assert run.look() == HoldEscalated(turn=1, call_ids=["a"], role="lead")
+    assert run.look() == ReminderSent(turn=1, call_ids=["b"], role="lead")
+    assert run.look() is None
+
+
+def test_without_a_time_for_it_nothing_goes_to_the_next_role(run: Told) -> None:
+    run.hold(hold())
+    run.wait(hours=23)
+
+    assert isinstance(run.look(), ReminderSent)
+    assert run.look() is None
+
+
+def test_who_could_decide_before_still_can_when_it_went_to_the_next_role(run: Told) -> None:
+    run.hold(hold(), escalates=True)
+    run.wait(hours=20)
+    run.look()
+
+    assert status(run.ask(SAM, hold())) == 200
 
 
 def test_a_hold_ends_in_time_for_every_call_that_nobody_settled(run: Told) -> None:

@@ -17,11 +17,15 @@ def mint(tmp_path: Path) -> Mint:
     return Mint.at(tmp_path)
 
 
+async def nobody(subject: str, body: Json) -> Json:
+    raise AssertionError(f"{subject} was asked")
+
+
 async def decide(run: Told, mint: Mint, *, asked_after: timedelta, recorded_after: timedelta) -> Json:
     """An approval that is looked at at one time and in the log at another."""
     run.now = START + recorded_after
     body = {"token": mint.token("sam", "approver"), "run": KEY.run, "turn": 1, "call_id": "a"}
-    answer = deciding(run.log, Verifier([mint.issuer], "turngate"), lambda: START + asked_after)
+    answer = deciding(run.log, Verifier([mint.issuer], "turngate"), lambda: START + asked_after, nobody)
     return await answer(body | {"digest": hold().digest, "decision": "approve"})
 
 

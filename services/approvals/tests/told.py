@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from approvals import domain
-from approvals.domain import Known, No, Refused
+from approvals.domain import Changes, Known, No, Refused
 from approvals.requests import Decide
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
-from contracts.facts import Fact, Hold, Needs, Pack, Person, TurnHeld
+from contracts.facts import CallQuote, Effect, Fact, Hold, Needs, Pack, Person, TurnHeld, TurnQuoted
 from contracts.history import History
 from contracts.identity import ROLES, Principal
 from contracts.memory import MemoryLog
@@ -32,6 +32,22 @@ def hold(call_id: str = "a", needs: Needs = ONE, state: str = "delivered") -> Ho
     return Hold(call_id=call_id, digest=digest, rule="above-automatic-limit", reason="£180.00", needs=needs)
 
 
+def quote(
+    call_id: str = "a", pence: int | None = 18000, state: str = "delivered", *, edited: str | None = None, **more: Any
+) -> CallQuote:
+    """What `hold` holds, or what a person changed it into: then its digest is another."""
+    effect = Effect(summary=f"Refund {pence}", object="ORD-10042", amount_minor=pence, currency="GBP")
+    named = [call_id, state] if edited is None else [call_id, state, pence]
+    body = {"tool": "issue_refund", "kind": "write", "subject": "C-1004", "arguments": {"amount_pence": pence}}
+    body |= {"call_id": call_id, "effect": effect, "digest": sha256(named), "edited": edited} | more
+    return CallQuote.model_validate(body)
+
+
+def hold_of(quoted: CallQuote, needs: Needs = ONE, **more: Any) -> Hold:
+    body = {"call_id": quoted.call_id, "digest": quoted.digest, "rule": "above-automatic-limit", "reason": "£180.00"}
+    return Hold.model_validate(body | {"needs": needs} | more)
+
+
 class Told:
     """A history that grows by what is said in it."""
 
@@ -47,7 +63,10 @@ class Told:
     def say(self, fact: Fact, cause: Event | None = None) -> Event:
         return self.log.say(self.history, Draft(fact, cause, key=str(len(self.log.accepted))))
 
-    def hold(self, *holds: Hold, turn: int = 1, attempt: int = 1, hours: int = 24) -> Event:
+    def quote(self, *quotes: CallQuote, attempt: int = 1) -> Event:
+        return self.say(TurnQuoted(turn=1, attempt=attempt, quotes=list(quotes)))
+
+    def hold(self, *holds: Hold, turn: int = 1, attempt: int = 1, hours: int = 24, escalates: bool = False) -> Event:
         held = TurnHeld(
             turn=turn,
             attempt=attempt,
@@ -55,15 +74,25 @@ class Told:
             holds=list(holds),
             expires_at=self.now + timedelta(hours=hours),
             remind_at=self.now + timedelta(hours=hours * 3 / 4),
+            escalate_at=self.now + timedelta(hours=hours * 5 / 6) if escalates else None,
         )
         return self.say(held)
 
     def wait(self, **span: int) -> None:
         self.now += timedelta(**span)
 
-    def ask(self, by: Person, held: Hold, decision: str = "approve", **more: Any) -> Event | Known | No:
-        """What becomes of a decision: the new fact, the fact that there was, or why not. Refusals go on record."""
-        outcome = domain.decide(self.history, request(held, decision, **more), principal(by), self.now)
+    def ask(
+        self, by: Person, held: Hold, decision: str = "approve", quoted: CallQuote | None = None, **more: Any
+    ) -> Event | Known | No:
+        """What becomes of a decision: the new fact, the fact that there was, or why not. Refusals go on record.
+
+        quoted: what the shop says that the call would do as changed.
+        """
+        asked = request(held, decision, **more)
+        outcome = domain.decide(self.history, asked, principal(by), self.now)
+        if isinstance(outcome, Changes):
+            assert quoted is not None
+            outcome = domain.changed(asked, principal(by), outcome, quoted)
         if isinstance(outcome, Draft):
             return self.log.say(self.history, outcome)
         if isinstance(outcome, Refused):
@@ -88,6 +117,7 @@ def principal(person: Person, email: str | None = None) -> Principal:
         token_id=person.token_id,
         expires_at=START + timedelta(days=1),
         email=email,
+        limit_minor=person.limit_minor,
     )
 
 

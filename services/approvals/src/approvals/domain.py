@@ -3,13 +3,25 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from contracts.events import Draft, Event
-from contracts.facts import CallDecided, DecisionRefused, HoldExpired, ReminderSent
+from contracts.canonical import sha256
+from contracts.events import Draft, Event, event_id
+from contracts.facts import (
+    CallDecided,
+    CallQuote,
+    DecisionRefused,
+    HoldEscalated,
+    HoldExpired,
+    Json,
+    ReminderSent,
+    TurnHeld,
+)
 from contracts.history import History
 from contracts.identity import Principal
-from contracts.people import is_the_customer, reaches, same
+from contracts.money import Money
+from contracts.people import is_the_customer, reaches, same, within_own_limit
 
-from approvals.holds import HeldCall, HeldTurn, counted, held_turn
+from approvals import edits
+from approvals.holds import HeldCall, HeldTurn, changes, counted, held_turn
 from approvals.requests import Decide
 
 READS = (
@@ -21,10 +33,15 @@ READS = (
     "approvals.call-decided",
     "approvals.decision-refused",
     "approvals.reminder-sent",
+    "approvals.hold-escalated",
     "approvals.hold-expired",
 )
 # So many refused attempts of one person are recorded a minute and run; the rest are only answered.
 RECORDED_REFUSALS = 5
+# Whom a hold goes to that its own role leaves alone.
+NEXT_ROLE = "lead"
+# A quote behind the last is refused, so what a person makes of that one would come to nothing.
+MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +68,15 @@ class Refused:
     draft: Draft
 
 
-Outcome = Draft | Known | Refused | No
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A held call that this person may change. What it would do so changed has to be quoted first."""
+
+    was: CallQuote
+    held: Event
+
+
+Outcome = Draft | Changes | Known | Refused | No
 
 
 def decide(history: History, asked: Decide, by: Principal, now: datetime) -> Outcome:
@@ -64,18 +89,33 @@ def decide(history: History, asked: Decide, by: Principal, now: datetime) -> Out
     no = _objection(history, held, asked, by, now)
     if no is not None:
         return _on_record(history, asked, by, no, now)
-    return Draft(
-        CallDecided(
-            turn=asked.turn,
-            call_id=asked.call_id,
-            digest=asked.digest,
-            decision=asked.decision,
-            by=by.person(),
-            note=asked.note,
-        ),
-        cause=held.event if held else None,
-        key=f"{asked.call_id} {by.issuer} {by.subject} {asked.decision}",
+    was = held.calls[asked.call_id].quote if held else None
+    if asked.edited is None:
+        return _decided(asked, by, held.event if held else None)
+    if was is None or held is None:
+        return No(409, "Not to be changed", "The log does not hold its quote. Approve or decline it as it is.")
+    return Changes(was, held.event)
+
+
+def changed(asked: Decide, by: Principal, changes: Changes, quoted: CallQuote) -> Draft | No:
+    """What becomes of an approval with changes, now that is known what the call would do with them."""
+    if (why := edits.objection(changes.was, quoted)) is not None:
+        return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
+    return _decided(asked, by, changes.held, quoted.arguments)
+
+
+def _decided(asked: Decide, by: Principal, held: Event | None, arguments: Json | None = None) -> Draft:
+    """The fact; `arguments` as the tool read them, where they were changed."""
+    fact = CallDecided(
+        turn=asked.turn,
+        call_id=asked.call_id,
+        digest=asked.digest,
+        decision=asked.decision,
+        by=by.person(),
+        note=asked.note,
+        edited=arguments,
     )
+    return Draft(fact, cause=held, key=_key(asked, by))
 
 
 def recorded(history: History, decided: Event) -> Known | No:
@@ -87,17 +127,27 @@ def recorded(history: History, decided: Event) -> Known | No:
 
 
 def owed(history: History, now: datetime) -> Draft | None:
-    """What an open hold is due by now: a reminder, or its end. Both are about the calls that nobody has settled."""
+    """What an open hold is due by now: a reminder, the next role, or its end; about the calls that nobody settled."""
     held = held_turn(history)
     if held is None or not held.waiting:
         return None
-    call_ids = [call.hold.call_id for call in held.waiting]
+    turn, call_ids = held.fact.turn, [call.hold.call_id for call in held.waiting]
     if now >= held.fact.expires_at:
-        return Draft(HoldExpired(turn=held.fact.turn, call_ids=call_ids), cause=held.event)
-    if now >= held.fact.remind_at and not held.reminded:
-        role = "lead" if any("lead" in _roles(call) for call in held.waiting) else "approver"
-        return Draft(ReminderSent(turn=held.fact.turn, call_ids=call_ids, role=role), cause=held.event)
+        return Draft(HoldExpired(turn=turn, call_ids=call_ids), cause=held.event)
+    rising = [call.hold.call_id for call in held.waiting if _rises(call)]
+    if rising and held.fact.escalate_at is not None and now >= held.fact.escalate_at:
+        return Draft(HoldEscalated(turn=turn, call_ids=rising, role=NEXT_ROLE), cause=held.event)
+    quiet = [call for call in held.waiting if not call.escalated]
+    if quiet and now >= held.fact.remind_at and not held.reminded:
+        role = "lead" if any("lead" in _roles(call) for call in quiet) else "approver"
+        reminder = ReminderSent(turn=turn, call_ids=[call.hold.call_id for call in quiet], role=role)
+        return Draft(reminder, cause=held.event)
     return None
+
+
+def due_at(held: TurnHeld) -> list[datetime]:
+    """When a hold may owe something."""
+    return [at for at in (held.remind_at, held.escalate_at, held.expires_at) if at is not None]
 
 
 def next_look(history: History, now: datetime) -> datetime | None:
@@ -105,15 +155,30 @@ def next_look(history: History, now: datetime) -> datetime | None:
     held = held_turn(history)
     if held is None or not held.waiting:
         return None
-    return held.fact.remind_at if now < held.fact.remind_at else held.fact.expires_at
+    return min((at for at in due_at(held.fact) if at > now), default=held.fact.expires_at)
+
+
+def _rises(call: HeldCall) -> bool:
+    """Whether there is a next role to hand the call to, which has not been told so."""
+    return call.hold.needs.role != NEXT_ROLE and not call.escalated
 
 
 def _the_same(history: History, asked: Decide, by: Principal) -> Event | None:
     for event, fact in counted(history, asked.turn):
         said = (fact.call_id, fact.digest, fact.decision)
-        if said == (asked.call_id, asked.digest, asked.decision) and same(fact.by, by):
+        if said != (asked.call_id, asked.digest, asked.decision) or not same(fact.by, by):
+            continue
+        # What was recorded is how the tool read the changes; the id is made from how they were sent.
+        spelt_alike = event.id == event_id(history.key, event.cause, event.kind, _key(asked, by))
+        if fact.edited == asked.edited or (fact.edited is not None and spelt_alike):
             return event
     return None
+
+
+def _key(asked: Decide, by: Principal) -> str:
+    """What tells one decision about a hold from another."""
+    said = f"{asked.call_id} {by.issuer} {by.subject} {asked.decision}"
+    return said if asked.edited is None else f"{said} {sha256(asked.edited)}"
 
 
 def _objection(history: History, held: HeldTurn | None, asked: Decide, by: Principal, now: datetime) -> No | None:
@@ -128,18 +193,22 @@ def _objection(history: History, held: HeldTurn | None, asked: Decide, by: Princ
         return No(409, "The run has ended", f"The run ended ({history.end.name}). Your click changed nothing.")
     if held is None or call is None:
         return No(404, "No such held call", f"Turn {asked.turn} of {history.key.run} holds no call {asked.call_id}.")
-    return _too_late(held, call, by, now) or _another_effect(held, call, asked) or _not_entitled(call, asked, by)
+    return (
+        _too_late(held, call, by, now)
+        or _another_effect(held, call, asked)
+        or _not_entitled(call, asked, by)
+        or _not_to_be_changed(held, asked)
+    )
 
 
 def _too_late(held: HeldTurn, call: HeldCall, by: Principal, now: datetime) -> No | None:
     if (over := call.over) is not None:
-        did = "approved" if over.fact.decision == "approve" else "declined"
-        ago = _span(now - over.event.time)
-        said = (
-            f"You {did} this {ago} ago"
-            if same(over.fact.by, by)
-            else f"{over.fact.by.subject} {did} this {ago} before you"
-        )
+        who = "You" if same(over.fact.by, by) else over.fact.by.subject
+        when = f"{_span(now - over.event.time)} ago" if who == "You" else f"{_span(now - over.event.time)} before you"
+        if changes(over.fact, call.hold):
+            said = f"{who} changed this and approved it {when}. What it would do now is being looked at anew"
+        else:
+            said = f"{who} {'approved' if over.fact.decision == 'approve' else 'declined'} this {when}"
         return No(409, "Decided already", f"{said}. Your click changed nothing.")
     if call.expired or now >= held.fact.expires_at:
         expired = held.fact.expires_at.strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -165,15 +234,42 @@ def _another_effect(held: HeldTurn, call: HeldCall, asked: Decide) -> No | None:
 
 
 def _not_entitled(call: HeldCall, asked: Decide, by: Principal) -> No | None:
-    needs = call.hold.needs
+    needs, edited_by = call.hold.needs, call.hold.edited_by
+    if (edited_by is not None and same(edited_by, by)) or call.was_changed_by(by.person()):
+        return No(403, "Not yours to decide", "You changed this call, so another person has to decide.")
     if not reaches(by.role, needs.role):
         return No(403, "Above your role", f"This needs the role {needs.role}; yours is {by.role}.")
+    if not within_own_limit(by, needs):
+        return No(403, "Above your limit", _above_own_limit(call, by))
     higher = needs.one_of_role
-    if asked.decision == "decline" or higher is None or reaches(by.role, higher):
+    # A changed call is judged anew, and its seats are counted then.
+    if asked.decision == "decline" or asked.edited is not None or higher is None or reaches(by.role, higher):
         return None
     seats_left = needs.people - len(call.approvers)
     if seats_left <= 1 and not any(reaches(person.role, higher) for person in call.approvers):
         return No(403, "A lead has to", f"One of the {needs.people} has to be a {higher}, and only one seat is left.")
+    return None
+
+
+def _above_own_limit(call: HeldCall, by: Principal) -> str:
+    effect = call.quote.effect if call.quote else None
+    currency = effect.currency if effect else None
+
+    def text(minor: int | None) -> str:
+        return Money(minor, currency).text() if minor is not None and currency else f"{minor} minor units"
+
+    moves = call.hold.needs.amount_minor
+    what = f"This moves {text(moves)}" if moves is not None else "What this moves is not known"
+    return f"{what}; your own limit is {text(by.limit_minor)}. Somebody with a higher limit has to decide."
+
+
+def _not_to_be_changed(held: HeldTurn, asked: Decide) -> No | None:
+    if asked.edited is not None and held.fact.attempt >= MOST_ATTEMPTS:
+        return No(
+            409,
+            "Not to be changed again",
+            f"This turn was quoted {MOST_ATTEMPTS} times. Approve or decline it as it is.",
+        )
     return None
 
 

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from contracts.edits import carries_over
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
+    CallQuote,
     Hold,
+    HoldEscalated,
     HoldExpired,
     Person,
     ReminderSent,
@@ -17,11 +20,11 @@ from contracts.facts import (
     TurnRefused,
 )
 from contracts.history import History
-from contracts.people import enough
+from contracts.people import enough, may_release, same
 
 
 class Decision(NamedTuple):
-    """One that counted."""
+    """One that was in time."""
 
     event: Event
     fact: CallDecided
@@ -29,11 +32,17 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """One call that waits, with the decisions that counted. `over` is the one that settled it."""
+    """One call that waits, as it was quoted, with the decisions that count for it.
+
+    editors: who changed the call into this, and whose approval does not carry over: they asked for what is held.
+    """
 
     hold: Hold
+    quote: CallQuote | None
     decisions: tuple[Decision, ...]
+    editors: tuple[Person, ...]
     expired: bool
+    escalated: bool
 
     @property
     def approvers(self) -> list[Person]:
@@ -41,12 +50,19 @@ class HeldCall:
 
     @property
     def over(self) -> Decision | None:
+        """The decision that settled the call: a decline, the approval that filled the last seat, or a change to it,
+        since what it was changed into is quoted and judged anew."""
         seated: list[Person] = []
         for decision in self.decisions:
+            if decision.fact.decision == "decline" or changes(decision.fact, self.hold):
+                return decision
             seated.append(decision.fact.by)
-            if decision.fact.decision == "decline" or enough(self.hold.needs, seated):
+            if enough(self.hold.needs, seated):
                 return decision
         return None
+
+    def was_changed_by(self, person: Person) -> bool:
+        return any(same(person, editor) for editor in self.editors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,11 @@ class HeldTurn:
         return [call for call in self.calls.values() if self.open and not call.expired and call.over is None]
 
 
+def changes(decided: CallDecided, hold: Hold) -> bool:
+    """Whether it is this very call that was approved with changes, and not an earlier one that was changed into it."""
+    return decided.edited is not None and decided.digest == hold.digest
+
+
 def held_turn(history: History, turn: int | None = None) -> HeldTurn | None:
     """The run's last hold, or the last one of that turn."""
     held = [(event, fact) for event, fact in history.of(TurnHeld) if turn is None or fact.turn == turn]
@@ -73,16 +94,13 @@ def held_turn(history: History, turn: int | None = None) -> HeldTurn | None:
     behind = [e.fact for e in history.events if e.ordinal > event.ordinal]
     moved_on = any(isinstance(f, TurnForwarded | TurnRefused | TurnQuoted) for f in behind)
     expired = {call_id for f in behind if isinstance(f, HoldExpired) and f.turn == fact.turn for call_id in f.call_ids}
+    escalated = {c for f in behind if isinstance(f, HoldEscalated) and f.turn == fact.turn for c in f.call_ids}
     decisions = counted(history, fact.turn)
     return HeldTurn(
         event=event,
         fact=fact,
         calls={
-            hold.call_id: HeldCall(
-                hold=hold,
-                decisions=tuple(d for d in decisions if (d.fact.call_id, d.fact.digest) == (hold.call_id, hold.digest)),
-                expired=hold.call_id in expired,
-            )
+            hold.call_id: _held_call(history, fact, hold, decisions, hold.call_id in expired, hold.call_id in escalated)
             for hold in fact.holds
         },
         open=not moved_on and history.end is None,
@@ -101,7 +119,37 @@ def counted(history: History, turn: int) -> list[Decision]:
         match event.fact:
             case TurnHeld(turn=number, expires_at=at) if number == turn:
                 expires_at = at
-            case CallDecided(turn=number) as fact if number == turn and fact.edited is None:
+            case CallDecided(turn=number) as fact if number == turn:
                 if expires_at is not None and event.time < expires_at:
                     found.append(Decision(event, fact))
     return found
+
+
+def _held_call(
+    history: History, held: TurnHeld, hold: Hold, decisions: list[Decision], expired: bool, escalated: bool
+) -> HeldCall:
+    quotes = _quotes(history, held.turn, hold.call_id)
+    now = next((quote for attempt, quote in quotes if attempt == held.attempt and quote.digest == hold.digest), None)
+    of_call = [decision for decision in decisions if decision.fact.call_id == hold.call_id]
+    edits = [d for d in of_call if d.fact.edited is not None and not changes(d.fact, hold)]
+    carried = [d for d in edits if now and any(d.fact.digest == q.digest and carries_over(q, now) for _, q in quotes)]
+    editors = tuple(d.fact.by for d in edits if d not in carried)
+    count = [
+        decision
+        for decision in of_call
+        if (decision in carried or decision.fact.digest == hold.digest)
+        and _may_release(history, decision.fact.by, hold)
+        and not any(same(decision.fact.by, editor) for editor in editors)
+    ]
+    return HeldCall(hold, now, tuple(count), editors, expired, escalated)
+
+
+def _quotes(history: History, turn: int, call_id: str) -> list[tuple[int, CallQuote]]:
+    """A call's quotes with their attempts."""
+    quoted = [fact for fact in history.all(TurnQuoted) if fact.turn == turn]
+    return [(fact.attempt, quote) for fact in quoted for quote in fact.quotes if quote.call_id == call_id]
+
+
+def _may_release(history: History, person: Person, hold: Hold) -> bool:
+    started = history.started
+    return started is not None and may_release(person, hold.needs, started, hold.edited_by)
