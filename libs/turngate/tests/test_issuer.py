@@ -1,4 +1,4 @@
-"""The embedded issuer: whom it knows, and that its tokens are believed."""
+"""The embedded issuer's tokens: for whom, and that they are believed."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from contracts.identity import InvalidToken, Verifier
 from contracts.identity import Issuer as Believed
-from starlette.testclient import TestClient
-from turngate.issuer import AUDIENCE, ISSUER, Issuer, app, main
+from turngate.issuer import AUDIENCE, ISSUER, Issuer
 from turngate.people import STAFF, everybody, tenants_directory
 
 
@@ -61,29 +60,3 @@ def test_a_customers_token_says_their_email(issuer: Issuer) -> None:
     principal = verifier(issuer, "acme").verify(issuer.issue_to(tom))
 
     assert principal.email == tom.email is not None
-
-
-def test_over_http_it_signs_for_its_people_only(issuer: Issuer) -> None:
-    client = TestClient(app(issuer, everybody(tenants_directory())), base_url="http://127.0.0.1")
-    given = client.post("/token", json={"as": "sam", "tenant": "acme"}).json()
-    assert verifier(issuer, "acme").verify(given["access_token"]).role == "approver"
-    assert {"as": "sam", "tenant": "acme", "role": "approver"}.items() <= client.get("/people").json()["people"][
-        1
-    ].items()
-    refused = client.post("/token", json={"as": "mallory"})
-    assert refused.status_code == 404
-    assert "alex (acme)" in refused.json()["detail"]
-    assert client.post("/token", content=b'{"as": "sam"}').status_code == 415
-    assert client.post("/token", json=["sam"]).status_code == 400
-
-
-def test_a_web_page_that_points_its_own_name_here_gets_nothing(issuer: Issuer) -> None:
-    client = TestClient(app(issuer, everybody(tenants_directory())), base_url="http://evil.example")
-    assert client.get("/people").status_code == 400
-
-
-def test_it_does_not_serve_beside_a_real_issuer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TURNGATE_ISSUERS", '[{"issuer": "https://login.example"}]')
-    monkeypatch.setattr("sys.argv", ["issuer", "--home", str(tmp_path), "--tenants", str(tmp_path), "--port", "1"])
-    with pytest.raises(SystemExit, match="issued elsewhere"):
-        main()

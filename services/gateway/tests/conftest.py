@@ -27,15 +27,16 @@ from gateway.runs import Runs
 from gateway.settings import Settings
 from psycopg import AsyncCursor
 from pydantic import SecretStr
-from turngate.issuer import ISSUER, Issuer
-from turngate.issuer import app as issuer_app
+from turngate.issuer import CLIENT, ISSUER, Issuer
 from turngate.people import STAFF, Somebody
+from turngate.provider import app as provider
 from turngate.testing import Cluster, Database, NatsAccess
 
 from .facts import TOM
 from .told import Others
 
 TENANTS = ["acme", "globex"]
+SECRET = "what the console and its issuer know"
 PEOPLE = {who.subject: who for who in (*STAFF, Somebody("cust-C-1004", "acme", "customer", "Tom"))}
 
 
@@ -60,6 +61,23 @@ class World:
         return httpx.AsyncClient(
             base_url=self.url, headers={"Authorization": f"Bearer {self.token(person)}"}, timeout=20, **more
         )
+
+    async def sign_in(
+        self, client: httpx.AsyncClient, person: str, tenant: str = "acme", go_on: str = "/tickets"
+    ) -> httpx.Response:
+        """Does what a browser does, up to the answer that brings the person back into the console."""
+        chosen = await self.choose(client, person, tenant, go_on)
+        assert chosen.status_code == 303, chosen.text
+        return await client.get(chosen.headers["location"])
+
+    async def choose(
+        self, client: httpx.AsyncClient, person: str, tenant: str = "acme", go_on: str = "/tickets"
+    ) -> httpx.Response:
+        """Goes to the issuer and says who is there: its answer leads back to the console."""
+        led = await client.get("/sign-in", params={"next": go_on})
+        asked = httpx.URL(led.headers["location"])
+        form = dict(asked.params) | {"as": person, "tenant": tenant}
+        return await client.post(f"{self.sign_in_url}/authorize", data=form)
 
     async def seen(self, run: str, tenant: str = "acme") -> None:
         """Returns once the views hold all of the run that its log holds now."""
@@ -126,7 +144,7 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
     issuer, dsn, superuser = Issuer(home / "issuer"), database.gateway, database.superuser
     issuer.prepare()
     async with AsyncExitStack() as stack:
-        sign_in_url = await stack.enter_async_context(serving(issuer_app(issuer, list(PEOPLE.values()))))
+        sign_in_url = await stack.enter_async_context(serving(provider(issuer, list(PEOPLE.values()), SECRET)))
         settings = settings_for(nats, dsn, issuer, home, port or free_port(), sign_in_url)
         running = await stack.enter_async_context(AsyncExitStack())
         bus = await running.enter_async_context(gateway(settings))
@@ -172,6 +190,8 @@ def settings_for(nats: NatsAccess, dsn: str, issuer: Issuer, home: Path, port: i
         issuers=[Believed(issuer=ISSUER, jwks=str(issuer.jwks), tenants=TENANTS)],
         tenants_dir=home / "tenants",
         http_port=port,
+        sign_in_client_id=CLIENT,
+        sign_in_client_secret=SecretStr(SECRET),
         sign_in_url=sign_in_url,
         heartbeat_seconds=1,
         max_streams_per_person=12,

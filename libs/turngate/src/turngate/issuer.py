@@ -1,13 +1,12 @@
-"""The embedded issuer: signs tokens for the people of the demo. Loopback only, and never beside a real issuer."""
+"""The embedded issuer's key and what it signs for the people of the demo."""
 
-import argparse
 import hashlib
 import json
 import os
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from turngate.embedded.passwords import write_private
-from turngate.people import Somebody, everybody
+from turngate.people import Somebody
 
 ISSUER = "urn:turngate:embedded"
 AUDIENCE = "turngate"
+CLIENT = "turngate-console"
+CLIENT_SECRET = "TURNGATE_SIGN_IN_CLIENT_SECRET"  # noqa: S105 - the name of the variable that holds it
 LIFETIME_SECONDS = 12 * 60 * 60
+IDENTIFIES_SECONDS = 5 * 60
 
 
 class Unknown(LookupError):
@@ -53,27 +55,26 @@ class Issuer:
 
     def issue(self, subject: str, tenant: str, role: str, lifetime: int = LIFETIME_SECONDS, **claims: Any) -> str:
         """A signed token of the role's scopes, valid from now on for `lifetime` seconds."""
-        now = int(time.time())
-        body = {
-            "iss": ISSUER,
-            "sub": subject,
-            "aud": AUDIENCE,
-            "tenant": tenant,
-            "role": role,
-            "scope": " ".join(sorted(ROLES[role])),
-            "jti": str(uuid.uuid4()),
-            "iat": now,
-            "nbf": now - 5,
-            "exp": now + lifetime,
-            **claims,
-        }
-        return jwt.encode(body, self._key(), algorithm="EdDSA", headers={"kid": self._public()["kid"]})
+        scopes = " ".join(sorted(ROLES[role]))
+        return self._sign(
+            {"sub": subject, "aud": AUDIENCE, "tenant": tenant, "role": role, "scope": scopes, **claims}, lifetime
+        )
 
     def issue_to(self, who: Somebody) -> str:
         claims: dict[str, Any] = {"name": who.name} | (
             {"email": who.email, "email_verified": True} if who.email else {}
         )
         return self.issue(who.subject, who.tenant, who.role, **claims)
+
+    def identify(self, who: Somebody, client: str, nonce: str | None) -> str:
+        """An ID token: tells the client who has signed in, and opens nothing."""
+        claims = {"sub": who.subject, "aud": client, "name": who.name} | ({"nonce": nonce} if nonce else {})
+        return self._sign(claims, IDENTIFIES_SECONDS)
+
+    def _sign(self, claims: dict[str, Any], lifetime: int) -> str:
+        now = int(time.time())
+        about = {"iss": ISSUER, "jti": str(uuid.uuid4()), "iat": now, "nbf": now - 5, "exp": now + lifetime}
+        return jwt.encode(about | claims, self._key(), algorithm="EdDSA", headers={"kid": self._public()["kid"]})
 
     @property
     def _private(self) -> Path:
@@ -107,66 +108,3 @@ def find(people: list[Somebody], subject: str, tenant: str | None) -> Somebody:
 def real_issuers(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether somebody else issues the tokens. Then this one does not serve."""
     return bool(environ.get("TURNGATE_ISSUERS"))
-
-
-def app(issuer: Issuer, people: list[Somebody]) -> Any:
-    """`POST /token {"as", "tenant"}`, `GET /people`, `GET /.well-known/jwks.json`. Only for callers on this machine
-    that name it as such: a web page that points a name of its own here gets nothing."""
-    from starlette.applications import Starlette
-    from starlette.middleware import Middleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
-
-    async def token(request: Request) -> Response:
-        if request.headers.get("content-type", "").split(";")[0] != "application/json":
-            return JSONResponse({"detail": 'Send {"as", "tenant"} as application/json.'}, 415)
-        try:
-            wanted = await request.json()
-            who = find(people, str(wanted["as"]), wanted.get("tenant"))
-        except Unknown as error:
-            return JSONResponse({"detail": str(error)}, 404)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return JSONResponse({"detail": 'Send {"as": "alex", "tenant": "acme"}.'}, 400)
-        text = issuer.issue_to(who)
-        return JSONResponse({"access_token": text, "token_type": "Bearer", "expires_in": LIFETIME_SECONDS})
-
-    async def list_people(_: Request) -> Response:
-        shown = [{**asdict(who), "as": who.subject} for who in people]
-        return JSONResponse({"people": shown})
-
-    async def jwks(_: Request) -> Response:
-        return Response(issuer.jwks.read_text(), media_type="application/json")
-
-    async def healthy(_: Request) -> Response:
-        return JSONResponse({"status": "ok", "service": "issuer"})
-
-    return Starlette(
-        routes=[
-            Route("/token", token, methods=["POST"]),
-            Route("/people", list_people),
-            Route("/.well-known/jwks.json", jwks),
-            Route("/readyz", healthy),
-        ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="turngate.issuer", description="Signs tokens for the demo's people.")
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--tenants", type=Path, required=True)
-    parser.add_argument("--port", type=int, required=True)
-    given = parser.parse_args()
-    if real_issuers():
-        raise SystemExit("Tokens are issued elsewhere (TURNGATE_ISSUERS is set): the embedded issuer does not serve.")
-    import uvicorn
-
-    issuer = Issuer(given.home)
-    issuer.prepare()
-    uvicorn.run(app(issuer, everybody(given.tenants)), host="127.0.0.1", port=given.port, log_level="warning")
-
-
-if __name__ == "__main__":
-    main()

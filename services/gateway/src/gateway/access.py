@@ -1,23 +1,27 @@
 """Who is asking: a bearer token, or the console's cookie; and what that person may do here."""
 
-import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated
 
 from contracts.identity import InvalidToken, Principal
 from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 
 from gateway.metrics import STREAMS
 from gateway.problems import Problem
-from gateway.tokens import Tokens
+
+if TYPE_CHECKING:
+    from gateway.ports import Gateway
 
 COOKIE = "turngate_session"
 BEARER = HTTPBearer(auto_error=False, description="A token of an issuer that this system believes.")
 SAFE = ("GET", "HEAD", "OPTIONS")
+# How other systems take the tenant. Here only the token says it, and who tries otherwise is told so.
+TENANT_HEADERS = ("tenant", "tenant-id", "x-tenant", "x-tenant-id", "turngate-tenant", "x-turngate-tenant")
 
 
 def token_of(request: Request) -> str:
@@ -25,7 +29,7 @@ def token_of(request: Request) -> str:
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and bearer:
         return bearer.strip()
-    if cookie := request.cookies.get(COOKIE):
+    if cookie := request.cookies.get(cookie_name(request, COOKIE)):
         if request.method not in SAFE and not from_this_site(request):
             raise Problem(
                 403,
@@ -45,41 +49,84 @@ def from_this_site(request: Request) -> bool:
     """Whether a browser says that its own page of ours sent this. A browser that says nothing is not believed."""
     if (fetch_site := request.headers.get("sec-fetch-site")) is not None:
         return fetch_site == "same-origin"
-    origin = request.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+    return request.headers.get("origin") == address(request)
+
+
+def address(request: Request) -> str:
+    """Where people have this console open: scheme, name and port."""
+    configured: str | None = request.app.state.gateway.settings.console_url
+    return configured.rstrip("/") if configured else f"{request.url.scheme}://{request.headers.get('host', '')}"
+
+
+def is_secure(request: Request) -> bool:
+    return address(request).startswith("https://")
+
+
+def cookie_name(request: Request, name: str) -> str:
+    """Over https a name that no other host and no plain http can set."""
+    return f"__Host-{name}" if is_secure(request) else name
+
+
+def keep(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+    """A cookie that scripts cannot read and other sites' forms do not send. Empty and 0 seconds to forget it."""
+    response.set_cookie(
+        cookie_name(request, name),
+        value,
+        max_age=seconds,
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=is_secure(request),
+    )
 
 
 async def asker(request: Request) -> Principal:
     """The person or system that the token names. Raises a 401 with the reason."""
-    tokens: Tokens = request.app.state.gateway.tokens
+    gateway: Gateway = request.app.state.gateway
     try:
-        return await tokens.verify(token_of(request))
+        principal = await gateway.tokens.verify(token_of(request))
     except InvalidToken as error:
         raise Problem(
             401, "Token not accepted", str(error), {"WWW-Authenticate": 'Bearer error="invalid_token"'}
         ) from error
+    if gateway.sessions.ended(principal):
+        raise Problem(401, "Signed out", "This sign-in was ended. Sign in again.", {"WWW-Authenticate": "Bearer"})
+    if "tenant" in request.query_params or any(name in request.headers for name in TENANT_HEADERS):
+        raise Problem(
+            400,
+            "No tenant to choose",
+            "Nothing was done. The token says whose tenant this is; send nothing else of it.",
+        )
+    return principal
 
 
-def session_of(principal: Principal) -> str:
-    """Names one sign-in, so that a page's streams are never those of who was signed in before."""
-    person = (principal.issuer, principal.tenant, principal.subject, str(principal.token_id))
-    return hashlib.sha256("\n".join(person).encode()).hexdigest()[:16]
+class May:
+    """The asker, if they may do at least one of these."""
 
+    def __init__(self, *scopes: str) -> None:
+        self.scopes = scopes
 
-def may(*scopes: str) -> Callable[..., Awaitable[Principal]]:
-    """A dependency: the asker, if they may do at least one of these."""
-
-    async def allowed(request: Request, _: Annotated[object, Depends(BEARER)]) -> Principal:
+    async def __call__(self, request: Request, _: Annotated[object, Depends(BEARER)]) -> Principal:
         principal = await asker(request)
-        if not any(principal.may(scope) for scope in scopes):
+        if not any(principal.may(scope) for scope in self.scopes):
             raise Problem(
                 403,
                 "Not for your role",
-                f"This needs {' or '.join(scopes)}; the role {principal.role} does not have it.",
+                f"This needs {' or '.join(self.scopes)}; the role {principal.role} does not have it.",
             )
         return principal
 
-    return allowed
+
+def may(*scopes: str) -> May:
+    """A dependency: the asker, if they may do at least one of these."""
+    return May(*scopes)
+
+
+def scopes_of(dependency: Dependant) -> tuple[str, ...] | None:
+    """What a route asks of its caller: one of these scopes; None if it asks for nobody."""
+    if isinstance(dependency.call, May):
+        return dependency.call.scopes
+    return next(filter(None, map(scopes_of, dependency.dependencies)), None)
 
 
 class Streams:

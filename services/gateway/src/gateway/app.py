@@ -21,6 +21,7 @@ from gateway.profiles import Tenants
 from gateway.projection import Projection
 from gateway.runs import Runs
 from gateway.settings import Settings
+from gateway.sign_in import SignIn
 from gateway.tokens import Tokens
 from gateway.web import application
 
@@ -37,11 +38,13 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     feed = Feed(bus, log, last=await desk.position())
     projection = Projection(dsn, desk, feed)
     runs = Runs(log, bus, desk, settings.model)
-    tokens = Tokens(Verifier(settings.issuers, settings.audience))
+    verifier = Verifier(settings.issuers, settings.audience)
+    tokens = Tokens(verifier)
     stack.callback(tokens.close)
     gateway = Gateway(
         settings=settings,
         tokens=tokens,
+        sign_in=SignIn(settings, verifier, tokens),
         tenants=Tenants(settings.tenants_dir),
         desk=desk,
         feed=feed,

@@ -13,7 +13,9 @@ from gateway.overviews import Overviews
 from gateway.profiles import Tenants
 from gateway.projection import Projection
 from gateway.runs import Runs
+from gateway.sessions import Sessions
 from gateway.settings import Settings
+from gateway.sign_in import SignIn
 from gateway.tokens import Tokens
 
 
@@ -21,12 +23,14 @@ from gateway.tokens import Tokens
 class Gateway:
     settings: Settings
     tokens: Tokens
+    sign_in: SignIn
     tenants: Tenants
     desk: Desk
     feed: Feed
     projection: Projection
     runs: Runs
     connected: Callable[[], bool]
+    sessions: Sessions = field(default_factory=Sessions)
     streams: Streams = field(init=False)
     overviews: Overviews = field(init=False)
 

@@ -1,15 +1,47 @@
 """What the gateway must be told, from the environment."""
 
+from typing import Self
+
+from contracts.discovery import is_url, secure
 from contracts.settings import DatabaseSettings, IdentitySettings
+from pydantic import SecretStr, model_validator
 
 
 class Settings(DatabaseSettings, IdentitySettings):
-    """`sign_in_url` is the embedded issuer's, where there is one: it lists the demo's people and signs their tokens."""
+    """console_url: where people open the console, if that is not where it listens: behind a proxy that speaks https.
+    sign_in_client_id, sign_in_client_secret: what the console is to its issuer; without them nobody signs in here.
+    sign_in_issuer: which issuer signs people in, where several are believed.
+    sign_in_url: where that issuer's discovery document is, if not below its own address (the embedded one's is not)."""
 
     http_host: str = "127.0.0.1"
     http_port: int = 8100
+    console_url: str | None = None
+    sign_in_client_id: str | None = None
+    sign_in_client_secret: SecretStr | None = None
+    sign_in_issuer: str | None = None
     sign_in_url: str | None = None
+    sign_in_scope: str = "openid"
     model: str | None = None
     max_body_bytes: int = 131_072
     max_streams_per_person: int = 32
     heartbeat_seconds: float = 15
+
+    @model_validator(mode="after")
+    def _people_can_sign_in(self) -> Self:
+        for name, url in (("TURNGATE_SIGN_IN_URL", self.sign_in_url), ("TURNGATE_CONSOLE_URL", self.console_url)):
+            if url is not None and not is_url(url):
+                raise ValueError(f"{name} is no URL")
+        if self.sign_in_url is not None and not secure(self.sign_in_url):
+            raise ValueError("TURNGATE_SIGN_IN_URL is neither https nor on this machine: others could answer for it")
+        if self.sign_in_client_id is None:
+            return self
+        if self.sign_in_client_secret is None:
+            raise ValueError("TURNGATE_SIGN_IN_CLIENT_SECRET is missing: the issuer gave it with the client's id")
+        believed = [issuer.issuer for issuer in self.issuers]
+        if self.sign_in_issuer is None and len(believed) == 1:
+            self.sign_in_issuer = believed[0]
+        if self.sign_in_issuer not in believed:
+            raise ValueError(f"TURNGATE_SIGN_IN_ISSUER has to be one of TURNGATE_ISSUERS: {', '.join(believed)}")
+        if self.sign_in_url is None and not is_url(self.sign_in_issuer):
+            raise ValueError("TURNGATE_SIGN_IN_URL is missing: the issuer's name is no URL to be asked")
+        return self

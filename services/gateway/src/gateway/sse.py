@@ -1,23 +1,21 @@
 """Server-sent events: how frames are written, how a stream is kept alive, and where it goes on."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 import structlog
 from contracts.errors import Outage
 from contracts.identity import Principal
 from fastapi import Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response
 
-from gateway.feed import with_pauses
 from gateway.problems import Problem
+from gateway.sessions import Sessions, SignedInStream
 
 logger = structlog.get_logger()
-T = TypeVar("T")
 HEARTBEAT = b": still here\n\n"
 RETRY = b"retry: 1000\n\n"
 HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
@@ -60,23 +58,16 @@ def _number(place: str | None) -> int:
     return int(place)
 
 
-async def alive(source: AsyncGenerator[T], principal: Principal, every: float) -> AsyncGenerator[T | None]:
-    """The source's items, and None whenever nothing came for `every` seconds. Ends when the person's token does."""
-    async with aclosing(with_pauses(source, every)) as items:
-        async for item in items:
-            if datetime.now(UTC) >= principal.expires_at:
-                return
-            yield item
+def respond(frames: AsyncGenerator[bytes], sessions: Sessions, asker: Principal) -> Response:
+    """A stream for one person, for as long as they are signed in."""
+    return SignedInStream(_until_outage(frames), sessions, asker, HEADERS)
 
 
-def respond(frames: AsyncIterator[bytes]) -> StreamingResponse:
-    return StreamingResponse(_until_outage(frames), media_type="text/event-stream", headers=HEADERS)
-
-
-async def _until_outage(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _until_outage(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """An outage ends the stream; the client comes back and goes on where it was."""
     try:
-        async for one in frames:
-            yield one
+        async with aclosing(frames):
+            async for one in frames:
+                yield one
     except (Outage, psycopg.OperationalError) as error:
         logger.warning("stream ended by an outage", error=repr(error))

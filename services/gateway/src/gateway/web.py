@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from gateway import problems
-from gateway.console import forms, pages, streams
+from gateway.console import door, forms, pages, streams
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
@@ -25,7 +25,7 @@ from gateway.routes import approvals, events, health, runs, tickets
 logger = structlog.get_logger()
 ROUTERS = (tickets.router, runs.router, approvals.router, events.router)
 UNTRACED = "/healthz,/readyz,/metrics,/static"
-CONSOLE = (pages.router, forms.router, streams.router)
+CONSOLE = (door.router, pages.router, forms.router, streams.router)
 
 
 class ProblemDocument(BaseModel):

@@ -16,7 +16,7 @@ from turngate.embedded.nats import Nats
 from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import Ports
 from turngate.embedded.postgres import Postgres
-from turngate.issuer import AUDIENCE, ISSUER, Issuer, real_issuers
+from turngate.issuer import AUDIENCE, CLIENT, CLIENT_SECRET, ISSUER, Issuer, real_issuers
 from turngate.people import tenants, tenants_directory
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
@@ -77,8 +77,7 @@ class Place:
             env |= self._identity()
         if service == "gateway":
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
-            if self.issuer_url:
-                env["TURNGATE_SIGN_IN_URL"] = self.issuer_url
+            env |= self._sign_in()
             if self.stand_in_url:
                 env["TURNGATE_MODEL"] = STAND_IN  # so that runs say who answered
         if service == "agent-runner":
@@ -90,6 +89,17 @@ class Place:
             return {}  # TURNGATE_ISSUERS is handed on as it was given
         issuer = {"issuer": ISSUER, "jwks": str(self.issuer.jwks), "tenants": tenants(self.tenants)}
         return {"TURNGATE_ISSUERS": json.dumps([issuer]), "TURNGATE_AUDIENCE": AUDIENCE}
+
+    def _sign_in(self) -> dict[str, str]:
+        """How the console signs people in: at the embedded issuer, or as it was given for a real one."""
+        if self.issuer_url:
+            return {"TURNGATE_SIGN_IN_URL": self.issuer_url, "TURNGATE_SIGN_IN_CLIENT_ID": CLIENT} | self.client_secret
+        return {CLIENT_SECRET: self.environ[CLIENT_SECRET]} if CLIENT_SECRET in self.environ else {}
+
+    @property
+    def client_secret(self) -> dict[str, str]:
+        """What the console and the embedded issuer know each other by."""
+        return {CLIENT_SECRET: self.passwords["sign-in"]}
 
     def _model(self) -> dict[str, str]:
         if self.stand_in_url:
@@ -133,7 +143,8 @@ def beside(place: Place) -> list[Child]:
     children = []
     if place.issuer and (url := place.issuer_url):
         where = ("--home", str(place.issuer.home), "--tenants", str(place.tenants))
-        children.append(_python(place, "issuer", ("turngate.issuer", *where, "--port", port_of(url)), url))
+        argv = ("turngate.provider", *where, "--port", port_of(url))
+        children.append(_python(place, "issuer", argv, url, env=environment.base(place.environ) | place.client_secret))
     if url := place.stand_in_url:
         pace = {"TURNGATE_STANDIN_PACE_MS": PACE_MS} | environment.base(place.environ)
         children.append(_python(place, "standin", ("standin", "--port", port_of(url)), url, "/healthz", pace))

@@ -7,9 +7,7 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
-from gateway.access import COOKIE, from_this_site, may, token_of
-from gateway.console.pages import inside, sign_in_page
-from gateway.console.people import SignIn
+from gateway.access import may, token_of
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
 from gateway.routes.keys import Key, Seen
@@ -19,35 +17,6 @@ from gateway.runs import Decide, StartRun
 router = APIRouter(include_in_schema=False)
 Text = Annotated[str, Form(min_length=1, max_length=16_000)]
 Reason = Annotated[str, Form(max_length=2000)]
-
-
-@router.post("/sign-in")
-async def sign_in(
-    ports: Ports,
-    request: Request,
-    name: Annotated[str, Form(alias="as", max_length=64)],
-    tenant: Annotated[str, Form(max_length=64)],
-    go_on: Annotated[str, Form(alias="next", max_length=2000)] = "/tickets",
-) -> Response:
-    if not from_this_site(request):
-        raise Problem(403, "Sent from another site", "Nobody was signed in. Open the sign-in page and choose there.")
-    try:
-        token, seconds = await SignIn(ports.settings.sign_in_url).token(name, tenant)
-    except Problem as problem:
-        return await sign_in_page(ports, go_on, problem)
-    response = RedirectResponse(inside(go_on), 303)
-    secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, token, max_age=seconds, path="/", httponly=True, samesite="lax", secure=secure)
-    return response
-
-
-@router.post("/sign-out")
-async def sign_out(request: Request) -> Response:
-    if not from_this_site(request):
-        raise Problem(403, "Sent from another site", "You are still signed in.")
-    response = RedirectResponse("/sign-in", 303)
-    response.delete_cookie(COOKIE, path="/")
-    return response
 
 
 @router.post("/tickets/{reference}/runs")

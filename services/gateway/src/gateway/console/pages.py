@@ -11,15 +11,15 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from gateway import shapes
-from gateway.access import COOKIE, asker, session_of
+from gateway.access import COOKIE, cookie_name, keep, may
 from gateway.console import cards, queue, render, words
-from gateway.console.people import SignIn
 from gateway.console.trajectory import Row, Trajectory
 from gateway.domain import may_decide
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
 from gateway.routes.approvals import earlier
 from gateway.routes.tickets import find
+from gateway.sessions import session_of
 from gateway.views import RunView, fold, total
 
 router = APIRouter(include_in_schema=False)
@@ -28,14 +28,11 @@ MOST_ROWS = 1000
 MOST_TICKETS = 500
 
 
-async def reader(request: Request) -> Principal:
+async def reader(request: Request, asker: Annotated[Principal, Depends(may("read"))]) -> Principal:
     """Who looks at the page. Raises a 401 that leads to the sign-in, a 403 for who has no console."""
-    principal = await asker(request)
-    if request.query_params.get("for", session_of(principal)) != session_of(principal):
+    if request.query_params.get("for", session_of(asker)) != session_of(asker):
         raise Problem(401, "Signed in anew", "This page belongs to an earlier sign-in. Load it again.")
-    if not principal.may("read"):
-        raise Problem(403, "No console for you", "The console is for the people who work the tickets.")
-    return principal
+    return asker
 
 
 Reader = Annotated[Principal, Depends(reader)]
@@ -56,7 +53,7 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
         (name, label, sum(shell["statuses"].get(status, 0) for status in statuses) if name != "all" else 0)
         for name, (label, statuses) in queue.FILTERS.items()
     ]
-    return _html("tickets.html", **shell, groups=queue.groups(lines), filters=filters, state=state)
+    return html("tickets.html", **shell, groups=queue.groups(lines), filters=filters, state=state)
 
 
 @router.get("/tickets/{reference}")
@@ -74,7 +71,7 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
         rows = rows_of(history.events)
         others = (await earlier(ports.desk, asker.tenant, [view]))[view.run]
         hidden = 0 if request.query_params.get("all") else max(0, len(rows) - MOST_ROWS)
-    return _html(
+    return html(
         "ticket.html",
         **shell,
         ticket=one,
@@ -94,7 +91,7 @@ async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
     held = await _cards(ports, asker, await ports.desk.held(asker.tenant))
     lately = await _cards(ports, asker, await ports.desk.held_lately(asker.tenant, now - LATELY))
     open_cards = [card for card in held if card.state == "waiting"]
-    return _html(
+    return html(
         "approvals.html",
         **shell,
         waiting=[card for card in open_cards if card.mine],
@@ -104,27 +101,6 @@ async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
         oldest=oldest([card.view for card in open_cards]),
         mine=[decided for card in lately for decided in _by(card.view, asker)],
     )
-
-
-@router.get("/sign-in")
-async def sign_in(ports: Ports, request: Request) -> Response:
-    return await sign_in_page(ports, request.query_params.get("next") or "/tickets")
-
-
-async def sign_in_page(ports: Gateway, go_on: str, problem: Problem | None = None) -> Response:
-    try:
-        people = await SignIn(ports.settings.sign_in_url).people()
-    except Problem as away:
-        people, problem = {}, away
-    listed = [(ports.tenants.of(tenant).name, members) for tenant, members in people.items()]
-    status = problem.status if problem else 200
-    return _html("sign_in.html", status, people=listed, next=inside(go_on), problem=problem)
-
-
-@router.get("/console/session")
-async def session(_: Reader) -> Response:
-    """Whether the cookie still holds: 204, or the 401 that every page would get."""
-    return Response(status_code=204)
 
 
 def rows_of(events: tuple[Event, ...]) -> list[Row]:
@@ -142,18 +118,29 @@ def inside(path: str) -> str:
 def problem_page(request: Request, problem: Problem) -> Response:
     """A refusal for a person: a 401 leads to the sign-in, the rest is a page that says what to do."""
     if problem.status == 401:
+        return to_the_sign_in(request, problem)
+    return html("problem.html", problem.status, problem=problem, back=inside(request.headers.get("x-back", "/tickets")))
+
+
+def to_the_sign_in(request: Request, problem: Problem) -> Response:
+    """Back to the same page afterwards. What a form has sent is lost: its sender is told so first."""
+    if request.method == "GET":
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        go_on = quote(target if request.method == "GET" else "/tickets", safe="/")
-        response: Response = RedirectResponse(f"/sign-in?next={go_on}", 303)
-        if COOKIE in request.cookies:
-            response.delete_cookie(COOKIE)
-        return response
-    return _html(
-        "problem.html", problem.status, problem=problem, back=inside(request.headers.get("x-back", "/tickets"))
-    )
+        response: Response = RedirectResponse(f"/sign-in?next={quote(target, safe='/')}", 303)
+    else:
+        response = outside(problem, "Nothing was sent. Sign in, and do it again.")
+    if cookie_name(request, COOKIE) in request.cookies:
+        keep(request, response, COOKIE, "", 0)
+    return response
 
 
-def _html(name: str, status: int = 200, **context: Any) -> HTMLResponse:
+def outside(problem: Problem | None, said: str = "", go_on: str = "/tickets", *, offered: bool = True) -> Response:
+    """The page of who is not signed in: why, and the way in."""
+    status = problem.status if problem else 200
+    return html("sign_in.html", status, problem=problem, said=said, next=go_on, offered=offered)
+
+
+def html(name: str, status: int = 200, **context: Any) -> HTMLResponse:
     return HTMLResponse(render.page(name, **context), status, {"Cache-Control": "no-store"})
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gateway.access import session_of
 from gateway.console import words
 from gateway.domain import may_decide
+from gateway.sessions import session_of
 
 _environment = Environment(
     loader=PackageLoader("gateway.console", "templates"),

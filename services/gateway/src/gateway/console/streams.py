@@ -19,6 +19,7 @@ from gateway.console import cards, queue, render, words
 from gateway.console.pages import Reader, at_stake, decidable, oldest
 from gateway.console.trajectory import Row, Trajectory
 from gateway.desk import Overview
+from gateway.feed import with_pauses
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
 from gateway.routes.events import is_over
@@ -43,14 +44,14 @@ async def run_stream(ports: Ports, asker: Reader, request: Request, run: str) ->
     after = sse.after(request)
     history = await ports.runs.history(asker.tenant, run)
     ports.streams.check(asker)
-    return sse.respond(_run(ports, asker, history, after))
+    return sse.respond(_run(ports, asker, history, after), ports.sessions, asker)
 
 
 @router.get("/inbox")
 async def inbox_stream(ports: Ports, asker: Reader, request: Request) -> Response:
     after = sse.after(request)
     ports.streams.check(asker)
-    return sse.respond(_inbox(ports, asker, after))
+    return sse.respond(_inbox(ports, asker, after), ports.sessions, asker)
 
 
 async def _run(ports: Gateway, asker: Principal, history: History, after: int) -> AsyncGenerator[bytes]:
@@ -58,7 +59,7 @@ async def _run(ports: Gateway, asker: Principal, history: History, after: int) -
     with ports.streams.one_more(asker):
         yield sse.RETRY
         source = ports.feed.of_run(history.key, 0)
-        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
             async for heard in alive:
                 if heard is None:
                     yield HEARTBEAT
@@ -157,7 +158,7 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
             yield await _inbox_frame(ports, asker, view.run, view.sequence, whole=True)
         start = max([after, *(view.sequence for view in missed)])
         source = ports.feed.batches(start, asker.tenant)
-        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
             async for batch in alive:
                 if batch is None:
                     yield HEARTBEAT

@@ -1,6 +1,6 @@
 """The facts themselves: one run's, or all of the tenant's, as JSON or as a stream that can be resumed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 
 from gateway import shapes, sse
 from gateway.access import may
+from gateway.feed import with_pauses
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
 
@@ -45,7 +46,7 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
         documents = [event.document() for event in history.events if event.sequence > after]
         return JSONResponse({"events": documents})
     ports.streams.check(asker)
-    return sse.respond(_of_run(ports, asker, history.key, after))
+    return sse.respond(_of_run(ports, asker, history.key, after), ports.sessions, asker)
 
 
 @router.get("/events", responses=STREAM)  # type: ignore[arg-type]
@@ -57,7 +58,7 @@ async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Respon
         if event is None or event.key.tenant != asker.tenant:
             raise not_here()
     ports.streams.check(asker)
-    return sse.respond(_of_tenant(ports, asker, after))
+    return sse.respond(_of_tenant(ports, asker, after), ports.sessions, asker)
 
 
 def wants_stream(request: Request) -> bool:
@@ -68,7 +69,7 @@ def as_frame(event: Event) -> bytes:
     return sse.frame(event.payload.decode(), id=event.sequence)
 
 
-async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> AsyncIterator[bytes]:
+async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> AsyncGenerator[bytes]:
     with ports.streams.one_more(asker):
         history = await ports.runs.history(key.tenant, key.run)
         end = history.end
@@ -79,7 +80,7 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
         ended = end is not None
         yield sse.RETRY
         source = ports.feed.of_run(key, after)
-        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
             async for heard in alive:
                 if heard is None:
                     yield sse.HEARTBEAT
@@ -98,11 +99,11 @@ def is_over(history: History, told: int) -> bool:
     return end is not None and not isinstance(end.fact, RunTakenOver) and told >= history.events[-1].sequence
 
 
-async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncIterator[bytes]:
+async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
     with ports.streams.one_more(asker):
         yield sse.RETRY
         source = ports.feed.batches(after, asker.tenant)
-        async with aclosing(sse.alive(source, asker, ports.settings.heartbeat_seconds)) as alive:
+        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
             async for batch in alive:
                 if batch is None:
                     yield sse.HEARTBEAT
