@@ -1,7 +1,7 @@
 """A shop that a test has opened, and how it turns calls into quotes and executions."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -81,7 +81,13 @@ class Shop:
         return await self.turns.quote(turn)
 
     async def execute(
-        self, turn: Turn, quotes: list[CallQuote], *, declined: str = "", guards: list[Guard] | None = None
+        self,
+        turn: Turn,
+        quotes: list[CallQuote],
+        *,
+        declined: str = "",
+        guards: list[Guard] | None = None,
+        ended: Callable[[], Awaitable[bool]] | None = None,
     ) -> Executed | Changed | Ended:
         """Runs what was quoted, as a policy that forwards everything would have it."""
         verdicts = {
@@ -94,11 +100,11 @@ class Shop:
         async def record() -> Record:
             return Record(started_for(self.email), self.decisions)
 
-        async def ended() -> bool:
+        async def over() -> bool:
             return self.over
 
         order = Order(1, verdicts, {quote.call_id: quote for quote in quotes}, guards or [])
-        return await self.turns.execute(turn, order, record, ended)
+        return await self.turns.execute(turn, order, record, ended or over)
 
     async def run(self, *asked: tuple[str, dict[str, Any]], **where: Any) -> list[CallResult]:
         """Quotes and executes a turn; its results."""

@@ -1,0 +1,190 @@
+"""The stop switch: what it covers, in whatever order it is heard, and that nothing gets past it once it is on."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from contracts import events
+from contracts.bus import Bus
+from contracts.events import Draft, Event
+from contracts.facts import CallDecided, Effect, Fact, Person, StopLifted, StopSet, TurnExecuted, TurnQuoted
+from contracts.log import JetStreamLog
+from contracts.subjects import TENANTS as TENANT_LINES
+from contracts.subjects import TenantKey
+from tools_shop import database
+from tools_shop.stop_switch import Stop, StopSwitch
+from tools_shop.turns import Changed, Executed
+from turngate.testing import Database
+
+from .others import SAM, Others, forwarded, held, quoted, refund
+from .shops import Shop, started_for
+from .test_turns import approval, look
+from .test_turns import refund as asked
+
+ADA = Person(subject="ada", issuer="https://issuer.test", role="admin")
+
+
+def stop(stop_id: str = "s1", tool: str | None = None, above_minor: int | None = None) -> StopSet:
+    return StopSet(stop_id=stop_id, tool=tool, above_minor=above_minor, reason="a wave of claims", by=ADA)
+
+
+def lifted(stop_id: str = "s1") -> StopLifted:
+    return StopLifted(stop_id=stop_id, by=ADA)
+
+
+@pytest.mark.parametrize(
+    ("standing", "tool", "moves", "covered"),
+    [
+        pytest.param(Stop(None, None), "issue_refund", 1, True, id="all is stopped"),
+        pytest.param(Stop(None, None), "cancel_subscription", None, True, id="what moves no money too"),
+        pytest.param(Stop(None, None), "escalate_to_human", None, False, id="but for asking a person"),
+        pytest.param(Stop("escalate_to_human", None), "escalate_to_human", None, True, id="unless that is named"),
+        pytest.param(Stop("issue_refund", None), "issue_refund", 1, True, id="this tool"),
+        pytest.param(Stop("issue_refund", None), "cancel_subscription", None, False, id="and no other"),
+        pytest.param(Stop(None, 5000), "issue_refund", 5000, False, id="up to the amount it runs"),
+        pytest.param(Stop(None, 5000), "issue_refund", 5001, True, id="above it is stopped"),
+        pytest.param(Stop(None, 0), "cancel_subscription", None, False, id="what moves nothing is above no amount"),
+        pytest.param(Stop("cancel_subscription", 0), "issue_refund", 1, False, id="above an amount, another tool"),
+    ],
+)
+def test_what_a_stop_covers(standing: Stop, tool: str, moves: int | None, covered: bool):
+    effect = Effect(summary="x", object="x", amount_minor=moves, currency="GBP")
+    assert standing.covers(tool, effect, harmless=tool == "escalate_to_human") is covered
+
+
+@pytest.fixture
+async def switch(postgres: Database) -> AsyncIterator[StopSwitch]:
+    async with database.pool(postgres.tools, 2) as pool:
+        yield StopSwitch(pool)
+
+
+def said(shop: Shop, fact: Fact, sequence: int) -> Event:
+    event = events.write(TenantKey(shop.tenant), Draft(fact, None), None, datetime.now(UTC))
+    return replace(event, sequence=sequence)
+
+
+async def is_stopped(shop: Shop) -> bool:
+    [quote] = await shop.quote(shop.turn(asked(4000)))
+    return quote.facts.stopped is not None
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3)), (0, 1, 1, 0), (1, 0, 1), (0, 2, 1, 0, 1, 2)])
+async def test_in_whatever_order_and_however_often_it_is_heard_the_last_word_stands(
+    acme: Shop, switch: StopSwitch, order: tuple[int, ...]
+):
+    line = [said(acme, stop(), 7), said(acme, lifted(), 9), said(acme, stop(), 12)]
+    for index in order:
+        await switch.hear(line[index])
+    assert await is_stopped(acme) is (2 in order)
+
+
+async def test_a_stop_stands_while_another_one_is_lifted(acme: Shop, switch: StopSwitch):
+    await switch.hear(said(acme, stop("s1", tool="issue_refund"), 1))
+    await switch.hear(said(acme, stop("s2", above_minor=1000), 2))
+    await switch.hear(said(acme, lifted("s1"), 3))
+    small, large = await acme.quote(acme.turn(asked(900), asked(1001)))
+    assert small.facts.stopped is None
+    assert large.facts.stopped == "Everything that changes something above £10.00 is stopped for now."
+
+
+async def test_a_stop_is_its_own_tenants_only(acme: Shop, switch: StopSwitch):
+    await switch.hear(replace(said(acme, stop(), 1), key=TenantKey("elsewhere")))
+    assert not await is_stopped(acme)
+
+
+async def test_what_is_stopped_is_not_done_whoever_approved_it_and_what_is_not_goes_on(acme: Shop, switch: StopSwitch):
+    # given a released refund, and a turn that asks for a person
+    turn = acme.turn(asked(18000), look())
+    quotes = await acme.quote(turn)
+    acme.decisions = [approval(quotes[0].digest), approval(quotes[0].digest, by="sue")]
+    case = acme.turn(("escalate_to_human", {"summary": "x", "reason": "y"}), look(), turn=2)
+    cases = await acme.quote(case)
+    # when all is stopped
+    await switch.hear(said(acme, stop(), 1))
+    # then the one is not done, and the other is
+    assert isinstance(await acme.execute(turn, quotes), Changed)
+    assert acme.refunds() == []
+    assert isinstance(await acme.execute(case, cases), Executed)
+    # when the stop is lifted / then the refund is paid
+    await switch.hear(said(acme, lifted(), 2))
+    assert isinstance(await acme.execute(turn, quotes), Executed)
+    assert acme.refunds() == [18000]
+
+
+async def test_a_stop_waits_for_what_is_about_to_be_committed_and_nothing_is_done_behind_it(
+    acme: Shop, switch: StopSwitch
+):
+    # given an execution that has looked at the stops, and is about to be committed
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def over() -> bool:
+        reached.set()
+        await go_on.wait()
+        return False
+
+    turn = acme.turn(asked(4000))
+    quotes = await acme.quote(turn)
+    execution = asyncio.create_task(acme.execute(turn, quotes, ended=over))
+    await reached.wait()
+    # when all is stopped
+    setting = asyncio.create_task(switch.hear(said(acme, stop(), 1)))
+    waiting = "select 1 from pg_locks where locktype = 'advisory' and not granted and mode = 'ExclusiveLock'"
+    while not acme.rows(waiting):
+        await asyncio.wait([setting], timeout=0.02)
+    # then the stop is not yet said to be on; and once it is, the one is done and no other one is
+    assert not setting.done()
+    later = acme.turn(asked(3000), turn=2)
+    go_on.set()
+    await setting
+    assert isinstance(await execution, Executed)
+    assert isinstance(await acme.execute(later, await acme.quote(later)), Changed)
+    assert acme.refunds() == [4000]
+
+
+# Over the broker
+
+
+@pytest.fixture
+def tenant_line(others: Others) -> JetStreamLog:
+    return JetStreamLog(others.log._nc, stream=TENANT_LINES)
+
+
+async def test_a_stop_takes_effect_within_a_second_and_a_refund_that_was_released_before_it_is_not_paid(
+    others: Others, acme: Shop, running: Bus, tenant_line: JetStreamLog
+):
+    # given a refund that a person has released
+    await others.say(started_for(acme.email))
+    event, quotes = await quoted(others, refund(minor=18000))
+    hold = await others.say(held(quotes, "b"), event)
+    digest = quotes.quotes[0].digest
+    await others.say(CallDecided(turn=1, call_id="b", digest=digest, decision="approve", by=SAM), hold)
+    # when refunds are stopped
+    key = TenantKey(acme.tenant)
+    began = time.monotonic()
+    await tenant_line.append(await tenant_line.read(key), Draft(stop(tool="issue_refund"), None))
+    while not await is_stopped(acme):
+        assert time.monotonic() - began < 10
+    took = time.monotonic() - began
+    # then that is so within a second
+    assert took < 1, f"{took:.3f} s"
+    # and when policy forwards it even so, it is quoted again, as stopped and otherwise the same, and not paid
+    await others.say(forwarded(quotes), hold)
+    again = (await others.hear("tools.turn-quoted", count=2)).fact
+    assert isinstance(again, TurnQuoted)
+    assert again.attempt == 2
+    assert again.quotes[0].facts.stopped == "issue_refund is stopped for now."
+    assert again.quotes[0].digest == digest
+    assert acme.refunds() == []
+    # when the stop is lifted, it is paid on the approval that it had
+    await tenant_line.append(await tenant_line.read(key), Draft(lifted(), None))
+    while await is_stopped(acme):
+        assert time.monotonic() - began < 20
+    await others.say(forwarded(again), hold)
+    executed = (await others.hear("tools.turn-executed")).fact
+    assert isinstance(executed, TurnExecuted)
+    assert executed.approved_by == {"b": ["sam"]}
+    assert acme.refunds() == [18000]
