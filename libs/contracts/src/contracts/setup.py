@@ -8,10 +8,14 @@ from pydantic import SecretStr
 
 from contracts.connection import connect
 from contracts.settings import ACK_WAIT, BrokerSettings
-from contracts.subjects import DEAD, KEYS, RUNS, TENANTS, TIMERS
-from contracts.topology import HEARS, HEARS_DEAD, HEARS_TENANTS, HEARS_TIMERS
+from contracts.subjects import DEAD, KEYS, RUNS, TENANTS, TIMERS, token
+from contracts.topology import HEARS, HEARS_DEAD, HEARS_TENANTS, HEARS_TIMERS, subscriber
 
 _NANOSECONDS = 1_000_000_000
+# What a subscriber has taken and not acknowledged for so long (seconds) it is given again.
+SUBSCRIBERS_ACK_WAIT = 30.0
+LONGEST_PULL = 60.0  # seconds; shorter than the broker keeps the way back
+_NO_CONSUMER = 10014
 DEAD_KEPT = 30 * 24 * 3600  # seconds
 
 
@@ -83,6 +87,39 @@ def _consumers(ack_wait: float = ACK_WAIT) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+async def add_subscriber(nc: Client, name: str, tenant: str) -> None:
+    """Gives another system its place in the log: a consumer of its own, that only it may ask, with its tenant's facts
+    from the first one on. Safe to run again. Needs the rights of set-up."""
+    consumer = {
+        "durable_name": subscriber(name),
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "ack_wait": int(SUBSCRIBERS_ACK_WAIT * _NANOSECONDS),
+        "max_deliver": -1,
+        "max_expires": int(LONGEST_PULL * _NANOSECONDS),
+        "filter_subjects": [f"run.{token(tenant)}.>"],
+    }
+    await _api(
+        nc,
+        f"CONSUMER.CREATE.{RUNS}.{subscriber(name)}",
+        {"stream_name": RUNS, "config": consumer, "action": ""},
+    )
+
+
+async def remove_subscriber(nc: Client, name: str) -> None:
+    """Takes its place away. Safe to run again."""
+    answer = await _call(nc, f"CONSUMER.DELETE.{RUNS}.{subscriber(name)}", None)
+    if answer.get("error", {}).get("err_code") != _NO_CONSUMER:
+        _raise_on_error("CONSUMER.DELETE", answer)
+
+
+async def waiting_for(nc: Client, name: str) -> tuple[int, int]:
+    """The sequence up to which a subscriber has acknowledged everything, and how many facts wait for it."""
+    answer = await _call(nc, f"CONSUMER.INFO.{RUNS}.{subscriber(name)}", None)
+    _raise_on_error("CONSUMER.INFO", answer)
+    return answer["ack_floor"]["stream_seq"], answer["num_pending"] + answer["num_ack_pending"]
+
+
 async def _ensure(nc: Client, subject: str, config: dict[str, Any]) -> None:
     """Creates a stream, or brings a standing one to this configuration."""
     answer = await _call(nc, subject.format("CREATE"), config)
@@ -95,8 +132,8 @@ async def _api(nc: Client, subject: str, body: dict[str, Any]) -> None:
     _raise_on_error(subject, await _call(nc, subject, body))
 
 
-async def _call(nc: Client, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-    reply = await nc.request(f"$JS.API.{subject}", json.dumps(body).encode(), timeout=30)
+async def _call(nc: Client, subject: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    reply = await nc.request(f"$JS.API.{subject}", json.dumps(body).encode() if body else b"", timeout=30)
     answer: dict[str, Any] = json.loads(reply.data)
     return answer
 

@@ -17,6 +17,7 @@ from contracts import topology
 from contracts.topology import AUTHORS, READER
 
 HUB = "LOG"
+SUBSCRIBERS = "subscribers-"  # and the tenant
 SETUP, READER_USER = "setup", "reader"
 SERVICES = tuple(AUTHORS)
 # Whose models' words stream: straight from its account to who listens.
@@ -57,7 +58,7 @@ def accounts(logins: Logins, tenants: Iterable[str] = (), subscribers: Iterable[
             for one in told
             if one.tenant == tenant
         ]
-        name = f"subscribers-{tenant}"
+        name = f"{SUBSCRIBERS}{tenant}"
         nobody: Json = {"publish": [f"subscribers.{tenant}"], "subscribe": []}
         found[name] = hub.account(name, [(nobody, []), *users])
     return {HUB: {"jetstream": "enabled", "users": logins(SETUP), **hub.shared()}, **found}

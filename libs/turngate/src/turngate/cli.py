@@ -16,6 +16,7 @@ COMMANDS = {
     "log": ("log",),
     "demo": ("demo",),
     "operations": ("setup", "keys", "rebuild-views", "dead"),
+    "subscribers": ("subscriber",),
     "evaluation": ("evaluate", "bench"),
 }
 

@@ -75,9 +75,15 @@ class Nats:
         write_private(self.configuration, json.dumps(self._configuration(), indent=2) + "\n")
 
     def read_again(self, pid: int) -> None:
-        """Has the running server take the configuration of now. Nobody is disconnected but who may no longer enter."""
+        """Has the running server take the subscribers of now. Nobody is disconnected but who may no longer enter."""
+        self._tenants = tuple(self.known_tenants())
         self.configure()
         os.kill(pid, signal.SIGHUP)
+
+    def known_tenants(self) -> list[str]:
+        """Those that the server was started with: only they can have subscribers until it is started again."""
+        accounts = json.loads(self.configuration.read_text())["accounts"]
+        return [name.removeprefix(broker.SUBSCRIBERS) for name in accounts if name.startswith(broker.SUBSCRIBERS)]
 
     def answers(self) -> bool:
         """A server greets with its INFO line; JetStream is up once that says so."""
