@@ -13,7 +13,7 @@ from typing import Literal
 from contracts.canonical import canonical
 from contracts.errors import CorruptLog
 from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
-from contracts.personal import ERASED, SEALED, plan_of, put_back, take_out
+from contracts.personal import ERASED, plan_of, put_back, take_out
 from contracts.sealing import DataKey, Gone, place
 from contracts.subjects import RunKey, TenantKey, parse
 
@@ -32,8 +32,9 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 # How an event's personal data was found: there is none or it was never sealed; opened with the run's key; sealed, since
 # this reader has no key; lost, since the key was erased.
 PersonalData = Literal["clear", "opened", "sealed", "erased"]
-# Where the sealed part stands in an event's data. Empty: the key had been erased before the fact was said.
-_SEALED = "sealed"
+# Where the sealed part stands in an event's data, empty where the key had been erased before the fact was said; and where
+# in a document that was opened for somebody.
+_SEALED, _OPENED = "sealed", "opened"
 _LONGEST_ATTRIBUTE = 128  # an id is copied into each fact that it causes, a traceparent into all that follow
 
 
@@ -105,13 +106,15 @@ class Event:
     def opened_document(self) -> Json:
         """The CloudEvent with its personal data as far as this reader has it; else with placeholders that say why not.
 
-        Its sealed form is still in it, so that who has no key can check the chain.
+        What was sealed is still in it, as `data.opened`, so that who has no key can check the chain.
         """
         document = self.document()
         if self._opened is not None:
             put_back(plan_of(self.kind), document["data"], self._opened)
         elif self.personal == "erased":
             take_out(plan_of(self.kind), document["data"], ERASED)
+        if self.personal in ("opened", "erased") and _SEALED in document["data"]:
+            document["data"][_OPENED] = document["data"].pop(_SEALED)
         return document
 
     def follows(self, chain: str) -> bool:
@@ -238,8 +241,7 @@ def from_document(
     """A parsed CloudEvent as an Event; the payload is made anew (canonical) where none is given. Whose line it stands
     in, a run's or a tenant's, its kind tells where nobody knows better.
 
-    A document that was opened for somebody is taken as it is; the payload is then that of its sealed form, which is
-    what the chain is over.
+    Of a document that was opened for somebody the payload that is made is the sealed form: the chain is over that.
     Raises ValueError, KeyError, TypeError or AttributeError for what is no event of ours.
     """
     prefix, author, name, version = document["type"].split(".")
@@ -253,11 +255,12 @@ def from_document(
     _check(document, trail)
     personal: PersonalData = "clear"
     taken: Json | None = None
-    if fact is not None and isinstance(sealed := document["data"].get(_SEALED), str):
-        if payload is None:
-            payload, personal, taken = _sealed_form(document, kind)
-        else:
-            personal, taken = _open(document, sealed, kind, known(key))
+    if fact is not None and isinstance(document["data"].get(_OPENED), str):
+        personal, sealed_form, taken = "opened", *_sealed_form(document, kind)
+        payload = canonical(sealed_form) if payload is None else payload
+    elif fact is not None and isinstance(sealed := document["data"].get(_SEALED), str):
+        payload = canonical(document) if payload is None else payload
+        personal, taken = _open(document, sealed, kind, known(key))
     return Event(
         id=document["id"],
         key=key,
@@ -289,13 +292,17 @@ def _open(document: Json, sealed: str, kind: str, data_key: DataKey | Gone | Non
     return "erased", None
 
 
-def _sealed_form(document: Json, kind: str) -> tuple[bytes, PersonalData, Json | None]:
-    """The payload of a document that was perhaps opened for somebody, and what that somebody was shown."""
-    bare = {**document, "data": copy.deepcopy(document["data"])}
-    shown = take_out(plan_of(kind), bare["data"], SEALED)
-    # What is there in the sealed form, too, are placeholders.
-    placeholders = take_out(plan_of(kind), copy.deepcopy(bare["data"]), SEALED)
-    return canonical(bare), *(("sealed", None) if shown == placeholders else ("opened", shown))
+def was_opened(document: Json) -> bool:
+    """Whether a document was opened for somebody: it is not what the log holds, but tells what that is."""
+    return isinstance(data := document.get("data"), dict) and _OPENED in data
+
+
+def _sealed_form(document: Json, kind: str) -> tuple[Json, Json]:
+    """What the log holds of a document that was opened for somebody, and what that somebody was shown."""
+    data = copy.deepcopy(document["data"])
+    data[_SEALED] = data.pop(_OPENED)
+    shown = take_out(plan_of(kind), data)
+    return {**document, "data": data}, shown
 
 
 def _check(document: Json, trail: tuple[Link, ...]) -> None:

@@ -18,7 +18,7 @@ async def rebuild(settings: Settings) -> int:
     pool = open_pool(dsn, size=2)
     try:
         await pool.open(wait=True, timeout=30)
-        desk, log = Desk(pool), JetStreamLog(bus.nc)
+        desk, log = Desk(pool), JetStreamLog(bus.nc, keys=bus.keys)
         last = 0
         async for event in log.follow(live=False):
             last = event.sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from contracts.events import Event, from_document
+from contracts.events import Event, from_document, was_opened
 from contracts.verify import verify
 
 from turngate import records
@@ -99,7 +99,8 @@ def read(lines: Iterable[bytes]) -> tuple[list[Event], list[str]]:
         if not text.strip():
             continue
         try:
-            events.append(from_document(json.loads(text), payload=text.strip()))
+            document = json.loads(text)
+            events.append(from_document(document, payload=None if was_opened(document) else text.strip()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             wrong.append(f"line {number} cannot be read as an event: {' '.join(str(error).split())[:200]}")
     return events, wrong

@@ -317,7 +317,7 @@ def told(event: Event) -> Row:
             )
         case RunFailed() as fact:
             return row(event, "x", "Run failed", detail=fact.reason, tone="bad")
-    return row(event, "dot", event.kind, says=json.dumps(event.document().get("data"), ensure_ascii=False))
+    return row(event, "dot", event.kind, says=json.dumps(event.opened_document().get("data"), ensure_ascii=False))
 
 
 def _note(note: dict[str, Any]) -> str:

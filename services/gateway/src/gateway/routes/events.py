@@ -17,6 +17,7 @@ from gateway.access import may
 from gateway.feed import with_pauses
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
+from gateway.shown import shown, text
 
 router = APIRouter(prefix="/v1", tags=["events"])
 Reader = Annotated[Principal, Depends(may("read"))]
@@ -43,7 +44,7 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
     if (last := sse.last_event_id(request)) and last not in {event.sequence for event in history.events}:
         raise not_here()
     if not wants_stream(request):
-        documents = [event.document() for event in history.events if event.sequence > after]
+        documents = [shown(event, asker) for event in history.events if event.sequence > after]
         return JSONResponse({"events": documents})
     ports.streams.check(asker)
     return sse.respond(_of_run(ports, asker, history.key, after), ports.sessions, asker)
@@ -65,8 +66,8 @@ def wants_stream(request: Request) -> bool:
     return "text/event-stream" in request.headers.get("accept", "")
 
 
-def as_frame(event: Event) -> bytes:
-    return sse.frame(event.payload.decode(), id=event.sequence)
+def as_frame(event: Event, asker: Principal) -> bytes:
+    return sse.frame(text(event, asker), id=event.sequence)
 
 
 async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> AsyncGenerator[bytes]:
@@ -75,7 +76,7 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
         end = history.end
         if end is not None and is_over(history, after):
             # Whoever comes back behind the end is told the end again, not left waiting.
-            yield as_frame(end)
+            yield as_frame(end, asker)
             return
         ended = end is not None
         yield sse.RETRY
@@ -87,7 +88,7 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
                     continue
                 for event in heard:
                     if isinstance(event, Event):
-                        yield as_frame(event)
+                        yield as_frame(event, asker)
                         after, ended = event.sequence, ended or event.terminal
                 if ended and is_over(await ports.runs.history(key.tenant, key.run), after):
                     return
@@ -109,4 +110,4 @@ async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncGener
                     yield sse.HEARTBEAT
                     continue
                 for event in batch:
-                    yield as_frame(event)
+                    yield as_frame(event, asker)
