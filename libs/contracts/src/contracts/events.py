@@ -32,8 +32,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 # How an event's personal data was found: there is none or it was never sealed; opened with the run's key; sealed, since
 # this reader has no key; lost, since the key was erased.
 PersonalData = Literal["clear", "opened", "sealed", "erased"]
-# Where the sealed part stands in an event's data, empty where the key had been erased before the fact was said; and where
-# in a document that was opened for somebody.
+# Where the sealed part stands in an event's data (empty: the key was erased before the fact was said), and where in a
+# document that was opened for somebody.
 _SEALED, _OPENED = "sealed", "opened"
 _LONGEST_ATTRIBUTE = 128  # an id is copied into each fact that it causes, a traceparent into all that follow
 
