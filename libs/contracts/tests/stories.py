@@ -80,7 +80,7 @@ def quoted(
                 call_id=call,
                 tool=call.removeprefix("call-"),
                 kind="write" if call == REFUND else "read",
-                arguments={},
+                arguments={} if edited is None or call != REFUND else {"amount_pence": amount},
                 digest=digest(call, world),
                 **(_money(amount, edited) if call == REFUND else {}),
             )

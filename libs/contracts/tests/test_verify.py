@@ -372,6 +372,10 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
         *HELD[:3], held(amount=9_000),
         decided(SAM.model_copy(update={"limit_minor": 8_999})), forwarded(), executed(),
     ]),
+    ("an edit that is quoted as another", 5, "not quoted as a person changed it", [
+        *HELD, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=2, edited=""), forwarded(2, "less"),
+        executed(2),
+    ]),
     ("an edit that its quote passes over in silence", 5, "does not say so", [
         *HELD, decided(SAM, edited={"amount_pence": 1}), quoted(2, "less", amount=1), forwarded(2, "less"), executed(2),
     ]),

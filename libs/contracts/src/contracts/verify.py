@@ -26,7 +26,13 @@ from contracts.subjects import RunKey, TenantKey
 
 # What may still be said of a run that has ended: an effect that had happened, and what nobody acts on any more.
 AFTER_THE_END = frozenset(
-    {"tools.turn-executed", "tools.outcome-settled", "approvals.decision-refused", "approvals.hold-expired"}
+    {
+        "tools.turn-executed",
+        "tools.outcome-settled",
+        "approvals.decision-refused",
+        "approvals.hold-expired",
+        "desk.run-erased",
+    }
 )
 # Once a person has taken a run over, they speak in it.
 AFTER_A_PERSON_TOOK_OVER = AFTER_THE_END | {"desk.person-said"}
@@ -219,6 +225,8 @@ class _Run:
         for edit in turn.edits:
             if edit.call_id not in now or now[edit.call_id].edited != edit.digest:
                 self._wrong(5, f"call {edit.call_id} was changed by a person, and its quote does not say so.")
+            elif now[edit.call_id].arguments != edit.edited:
+                self._wrong(5, f"call {edit.call_id} is not quoted as a person changed it.")
             else:
                 turn.came_to.append((edit, now[edit.call_id]))
         turn.quotes[quoted.attempt] = quoted
