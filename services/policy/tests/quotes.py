@@ -64,18 +64,17 @@ def refund(
     )
 
 
-def small(call_id: str = "a") -> CallQuote:
-    """A refund of £9.00 with everything that the shop tells: the first that this customer ever had."""
-    first = {
+def first_ever(amount: int) -> dict[str, Any]:
+    """What the shop tells of the first refund that it ever makes, delivered just now."""
+    return {
         "refunds_today_by_customer": 1,
         "refunds_today_of_tenant": 1,
-        "refunded_today_of_tenant_minor": 900,
-        "refunded_today_by_profile_minor": 900,
+        "refunded_today_of_tenant_minor": amount,
+        "refunded_today_by_profile_minor": amount,
         "last_refund_at": NEVER,
         "last_declined_at": NEVER,
         "window_from": datetime.now(UTC),
     }
-    return refund(call_id, 900, facts=first)
 
 
 def write(tool: str, call_id: str = "w", **more: Any) -> CallQuote:

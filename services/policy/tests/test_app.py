@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
@@ -34,7 +35,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 from turngate.testing import NatsAccess
 
-from .quotes import read, refund, small
+from .quotes import first_ever, read, refund
 from .told import ALEX, KEY, LEE, SAM, SUE
 
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "tenants"
@@ -59,12 +60,16 @@ async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
         yield others
 
 
+def paying(call_id: str, amount: int, **more: Any) -> CallQuote:
+    return refund(call_id, amount, facts=first_ever(amount), **more)
+
+
 async def quoted(others: World, key: RunKey, *quotes: CallQuote, turn: int = 1) -> None:
     await others.say(key, TurnQuoted(turn=turn, attempt=1, quotes=list(quotes)))
 
 
 def approval(by: Person, call_id: str, amount: int) -> CallDecided:
-    digest = refund(call_id, amount).digest
+    digest = paying(call_id, amount).digest
     return CallDecided(turn=1, call_id=call_id, digest=digest, decision="approve", by=by)
 
 
@@ -76,7 +81,7 @@ async def test_a_small_turn_goes_through_and_a_large_refund_waits_for_a_person(
         await quoted(others, KEY, read("a"))
         forward = await others.hear(KEY, "policy.turn-forwarded")
 
-        await quoted(others, KEY, read("b"), refund("c", 18000), turn=2)
+        await quoted(others, KEY, read("b"), paying("c", 18000), turn=2)
         held = await others.hear(KEY, "policy.turn-held")
 
     assert isinstance(forward.fact, TurnForwarded)
@@ -87,7 +92,7 @@ async def test_a_small_turn_goes_through_and_a_large_refund_waits_for_a_person(
 async def test_decisions_that_come_at_once_release_the_turn_once(fresh_nats: NatsAccess, others: World) -> None:
     await others.say(KEY, started(ALEX))
     async with policy(fresh_nats), policy(fresh_nats):
-        await quoted(others, KEY, refund("a", 18000), refund("b", 60000, today=78000))
+        await quoted(others, KEY, paying("a", 18000), paying("b", 60000, today=78000))
         await others.hear(KEY, "policy.turn-held")
         await asyncio.gather(
             *(others.say(KEY, approval(by, "a", 18000)) for by in (SAM, LEE)),
@@ -105,7 +110,7 @@ async def test_decisions_that_come_at_once_release_the_turn_once(fresh_nats: Nat
 async def test_a_hold_survives_a_restart_of_policy(fresh_nats: NatsAccess, others: World) -> None:
     await others.say(KEY, started(ALEX))
     async with policy(fresh_nats):
-        await quoted(others, KEY, refund("a", 18000))
+        await quoted(others, KEY, paying("a", 18000))
         await others.hear(KEY, "policy.turn-held")
     await others.say(KEY, approval(SAM, "a", 18000))
 
@@ -175,7 +180,7 @@ async def judged(others: World, run: str) -> Event:
     """What policy says of a refund of £9.00 in a run of its own."""
     key = RunKey("acme", run)
     await others.say(key, started(ALEX))
-    await quoted(others, key, small())
+    await quoted(others, key, paying("a", 900))
     async with asyncio.timeout(PATIENCE):
         async for event in others.log.follow(tenant="acme"):
             if event.key == key and event.author == "policy":

@@ -150,7 +150,7 @@ def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, tog
     )
     if refusal and not pack.audits:
         return refusal
-    asks = _asks(quote, pack, about, met)
+    asks = _asks(quote, pack, met)
     # What cannot be weighed against the limits is left to those who release the most.
     unweighed = _malformed(quote, pack) or (_above_every_tier(pack, together) if needs is None else None)
     if unweighed:
@@ -164,7 +164,7 @@ def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, tog
     return AskPeople(asks[0][0], " ".join(reason for _, reason, _ in asks), needs, tuple(met), refusal)
 
 
-def _asks(quote: CallQuote, pack: PolicyPack, about: About, met: Iterable[Bound]) -> list[tuple[str, str, Limit]]:
+def _asks(quote: CallQuote, pack: PolicyPack, met: Iterable[Bound]) -> list[tuple[str, str, Limit]]:
     """Why people have to look at a refund: the rule, the reason, and who at least."""
     asks: list[tuple[str, str, Limit]] = []
     if quote.tool not in pack.writes:
@@ -173,8 +173,6 @@ def _asks(quote: CallQuote, pack: PolicyPack, about: About, met: Iterable[Bound]
     if quote.facts.again_after is not None:
         reason = f"A second equal refund, after {quote.facts.again_after}: a person has to see that it is meant."
         asks.append(("pays-again", reason, Limit()))
-    if pack.limits.own_customer_only and about.customer is None:
-        asks.append(("own-customer", "The ticket does not say by number which customer wrote it.", Limit()))
     asks += [(bound.rule, bound.reason, bound.limit) for bound in met if bound.reason and not bound.hard]
     return asks
 
@@ -212,6 +210,8 @@ def _above_every_tier(pack: PolicyPack, together: int) -> Refuse:
 
 
 def _not_their_own(quote: CallQuote, pack: PolicyPack, about: About) -> Refuse | None:
+    """A ticket that was opened with an e-mail address alone names nobody to compare with; the shop knows no other
+    account than that address's anyway."""
     if not pack.limits.own_customer_only or quote.subject is None or about.customer in (None, quote.subject):
         return None
     return Refuse("own-customer", f"{quote.tool} is about another customer than the one who wrote this ticket.")

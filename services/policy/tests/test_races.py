@@ -1,0 +1,184 @@
+"""Several runs at once against one day's limits: whatever is quoted before whatever is paid, none is exceeded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from contracts.facts import CallQuote, Fact, Guard, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
+from hypothesis import given
+from hypothesis import strategies as st
+from policy.pack import PolicyPack, parse
+
+from .quotes import NEVER, PACK, refund
+from .told import LEE, LIA, SAM, Told
+
+Refund = tuple[str, int]  # to whom, how much
+
+
+@dataclass
+class Shop:
+    """What the tools service does with quotes and guards, in little."""
+
+    paid: list[tuple[str, int, datetime]] = field(default_factory=list)
+
+    def totals(self, customer: str) -> dict[str, int]:
+        own = [amount for to, amount, _ in self.paid if to == customer]
+        every = [amount for _, amount, _ in self.paid]
+        return {
+            "refunded_today_by_customer": sum(own),
+            "refunds_today_by_customer": len(own),
+            "refunded_today_by_profile": sum(every),
+            "refunded_today_of_tenant": sum(every),
+            "refunds_today_of_tenant": len(every),
+        }
+
+    def last(self, customer: str) -> datetime:
+        return max((at for to, _, at in self.paid if to == customer), default=NEVER)
+
+    def quote(self, run: Told, calls: list[Refund], attempt: int) -> Fact | None:
+        quotes, before = [], Shop(list(self.paid))
+        for number, (customer, amount) in enumerate(calls):
+            last = self.last(customer)
+            before.paid.append((customer, amount, run.now))
+            totals = before.totals(customer)
+            facts: dict[str, Any] = {
+                "refunds_today_by_customer": totals["refunds_today_by_customer"],
+                "refunded_today_by_profile_minor": totals["refunded_today_by_profile"],
+                "refunded_today_of_tenant_minor": totals["refunded_today_of_tenant"],
+                "refunds_today_of_tenant": totals["refunds_today_of_tenant"],
+                "last_refund_at": last,
+                "last_declined_at": NEVER,
+            }
+            today = totals["refunded_today_by_customer"]
+            quotes.append(refund(f"c{number}", amount, customer=customer, today=today, facts=facts))
+        return run.quote(*quotes, attempt=attempt)
+
+    def execute(self, run: Told, calls: list[Refund], forwarded: TurnForwarded) -> bool:
+        """Whether it was paid: all of it, if every guard holds with it."""
+        ids = [f"c{number}" for number in range(len(calls))]
+        runs = {verdict.call_id for verdict in forwarded.verdicts if verdict.verdict == "run"}
+        paying = [call for call_id, call in zip(ids, calls, strict=True) if call_id in runs]
+        after = Shop([*self.paid, *((customer, amount, run.now) for customer, amount in paying)])
+        if not all(self._holds(guard, after) for guard in forwarded.guards):
+            return False
+        self.paid = after.paid
+        return True
+
+    def _holds(self, guard: Guard, after: "Shop") -> bool:
+        if guard.name.startswith("last"):
+            last = self.last(guard.subject) if guard.name == "last_refund_of_customer" else NEVER
+            return int(last.timestamp()) <= guard.at_most
+        return after.totals(guard.subject)[guard.name] <= guard.at_most
+
+
+def all_at_once(
+    pack: PolicyPack,
+    turns: list[list[Refund]],
+    order: Callable[[list[int]], None],
+    decide: Callable[[Told], Fact | None],
+) -> tuple[Shop, list[Told]]:
+    """Every run is quoted before any pays; then they go on one step at a time, in any order."""
+    shop, runs = Shop(), [Told(pack) for _ in turns]
+    said = [shop.quote(run, calls, 1) for run, calls in zip(runs, turns, strict=True)]
+    going = list(range(len(runs)))
+    while going:
+        order(going)
+        one = going.pop()
+        run, calls, answer = runs[one], turns[one], said[one]
+        if isinstance(answer, TurnHeld):
+            said[one] = decide(run)
+        elif isinstance(answer, TurnForwarded) and not shop.execute(run, calls, answer):
+            said[one] = shop.quote(run, calls, answer.attempt + 1)
+        else:
+            continue
+        if said[one] is not None:
+            going.append(one)
+    return shop, runs
+
+
+LIMITS = """\
+limits:
+  customer_day: {amount: 7000, refunds: 3, then: THEN}
+  profile_day: {support: {amount: 9000, then: THEN}}
+  tenant_day: {amount: 12000, refunds: 6}
+writes:"""
+refunds = st.tuples(
+    st.sampled_from(["C-1", "C-1", "C-1", "C-2", "C-3"]), st.integers(1, 60).map(lambda pounds: pounds * 100)
+)
+at_once = st.lists(st.lists(refunds, min_size=1, max_size=2), min_size=2, max_size=8)
+
+
+def limited(then: str) -> PolicyPack:
+    return parse(PACK.replace("writes:", LIMITS.replace("THEN", then)))
+
+
+def nobody(run: Told) -> Fact | None:
+    return None
+
+
+def everybody(run: Told) -> Fact | None:
+    """Three people release all that is held."""
+    held = run.history.last(TurnHeld)
+    assert held is not None
+    answer = None
+    for hold in held.holds:
+        quote = next(q for q in _last_quotes(run) if q.call_id == hold.call_id)
+        for by in (SAM, LEE, LIA):
+            answer = run.decide(by, quote) or answer
+    return answer
+
+
+def _last_quotes(run: Told) -> list[CallQuote]:
+    quoted = run.history.last(TurnQuoted)
+    return quoted.quotes if quoted else []
+
+
+@given(at_once, st.sampled_from(["hold", "refuse"]), st.randoms())
+def test_runs_at_once_never_exceed_a_days_limit_where_nobody_releases_anything(
+    turns: list[list[Refund]], then: str, chance: Any
+) -> None:
+    shop, _ = all_at_once(limited(then), turns, chance.shuffle, nobody)
+
+    for customer in ("C-1", "C-2", "C-3"):
+        assert shop.totals(customer)["refunded_today_by_customer"] <= 5000
+        assert shop.totals(customer)["refunds_today_by_customer"] <= 3
+    assert shop.totals("")["refunded_today_by_profile"] <= 9000
+    assert shop.totals("")["refunds_today_of_tenant"] <= 6
+
+
+@given(at_once, st.randoms())
+def test_runs_at_once_never_exceed_a_hard_cap_whatever_people_release(turns: list[list[Refund]], chance: Any) -> None:
+    shop, _ = all_at_once(limited("refuse"), turns, chance.shuffle, everybody)
+
+    for customer in ("C-1", "C-2", "C-3"):
+        assert shop.totals(customer)["refunded_today_by_customer"] <= 7000
+        assert shop.totals(customer)["refunds_today_by_customer"] <= 3
+    assert shop.totals("")["refunded_today_by_profile"] <= 9000
+    assert shop.totals("")["refunded_today_of_tenant"] <= 12_000
+    assert shop.totals("")["refunds_today_of_tenant"] <= 6
+
+
+def test_fifty_runs_at_once_pay_as_many_small_refunds_as_the_day_allows_and_hold_the_rest() -> None:
+    pack = parse(PACK.replace("writes:", "limits:\n  customer_day: {refunds: 3}\n  tenant_day: {refunds: 20}\nwrites:"))
+    turns = [[(f"C-{number % 10}", 100)] for number in range(50)]
+
+    shop, runs = all_at_once(pack, turns, lambda going: None, nobody)
+
+    assert len(shop.paid) == 20
+    ends = [run.history.events[-1].fact for run in runs]
+    assert sum(isinstance(end, TurnRefused) for end in ends) == 30
+    assert {end.rule for end in ends if isinstance(end, TurnRefused)} == {"tenant-day-count"}
+
+
+def test_of_two_runs_at_once_the_second_waits_for_the_cooling_off_of_the_first() -> None:
+    pack = parse(PACK.replace("writes:", "limits:\n  cooling_off: {after_refund_seconds: 600}\nwrites:"))
+
+    shop, runs = all_at_once(pack, [[("C-1", 100)], [("C-1", 200)]], lambda going: None, nobody)
+
+    assert len(shop.paid) == 1
+    held = [run.history.last(TurnHeld) for run in runs]
+    assert sorted(fact.holds[0].rule for fact in held if fact) == ["cooling-off-after-refund"]
+    later = Told(pack)
+    later.now += timedelta(minutes=11)
+    assert isinstance(shop.quote(later, [("C-1", 300)], 1), TurnForwarded)
