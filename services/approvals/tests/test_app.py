@@ -6,77 +6,30 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from approvals import app, domain
-from approvals.settings import Settings
-from contracts.bus import Bus
 from contracts.facts import (
     CallDecided,
     DecisionRefused,
-    Hold,
+    HoldEscalated,
     HoldExpired,
     Json,
+    Needs,
     ReminderSent,
     RunCancelled,
     TurnHeld,
+    TurnQuoted,
 )
 from contracts.log import JetStreamLog
-from contracts.settings import ServiceSettings
-from contracts.subjects import RunKey
+from contracts.subjects import TENANTS, RunKey, TenantKey
 from contracts.testing import World, started, world
-from pydantic import SecretStr
 from turngate.testing import NatsAccess
 
+from .house import Gateway, Server, answering, approvals, connected, held, own_server
 from .tokens import Mint
-from .told import ALEX, KEY, PACK, TWO, hold
-
-
-@asynccontextmanager
-async def approvals(server: NatsAccess, mint: Mint) -> AsyncIterator[None]:
-    user, password = server.user("approvals")
-    settings = Settings(nats_url=server.url, nats_user=user, nats_password=SecretStr(password), issuers=[mint.issuer])
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(settings, "approvals")
-        stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, domain.READS)
-        bus.on_error.append(log.on_error)
-        await app.start(bus, log, settings, stack)
-        await bus.nc.flush()  # the broker knows the subscriptions
-        yield
-
-
-class Gateway:
-    """Hands on decisions with people's tokens."""
-
-    def __init__(self, bus: Bus, mint: Mint) -> None:
-        self.bus, self.mint = bus, mint
-
-    async def ask(
-        self,
-        who: str,
-        held: Hold,
-        decision: str = "approve",
-        *,
-        role: str = "approver",
-        token: str | None = None,
-        **more: Any,
-    ) -> Json:
-        body = {
-            "token": token or self.mint.token(who, role),
-            "run": KEY.run,
-            "turn": 1,
-            "call_id": held.call_id,
-            "digest": held.digest,
-            "decision": decision,
-            "note": "",
-            "edited": None,
-        }
-        return await self.bus.ask("ask.approvals.decide", body | more)
+from .told import ALEX, KEY, PACK, TWO, hold, quote
 
 
 @pytest.fixture
@@ -93,24 +46,8 @@ async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def gateway(fresh_nats: NatsAccess, mint: Mint) -> AsyncIterator[Gateway]:
-    user, password = fresh_nats.user("gateway")
-    settings = ServiceSettings(nats_url=fresh_nats.url, nats_user=user, nats_password=SecretStr(password))
-    bus = await Bus.connect(settings, "gateway")
-    yield Gateway(bus, mint)
-    await bus.close()
-
-
-async def held(others: World, *holds: Hold, remind: float = 3600, expire: float = 7200, key: RunKey = KEY) -> None:
-    now = datetime.now(UTC)
-    fact = TurnHeld(
-        turn=1,
-        attempt=1,
-        pack=PACK,
-        holds=list(holds),
-        remind_at=now + timedelta(seconds=remind),
-        expires_at=now + timedelta(seconds=expire),
-    )
-    await others.say(key, fact)
+    async with connected(fresh_nats, "gateway") as bus:
+        yield Gateway(bus, mint)
 
 
 async def test_a_persons_decision_is_recorded_with_their_token_and_answered_with_the_fact(
@@ -158,6 +95,147 @@ async def test_two_people_fill_the_two_seats_of_one_hold_whoever_else_clicks(
     decided = (await others.history(KEY)).all(CallDecided)
     assert len({fact.by.subject for fact in decided}) == len(decided) == 2
     assert "lead" in {fact.by.role for fact in decided}
+
+
+@pytest.mark.parametrize("changed", [None, {"amount_pence": 12000}])
+async def test_of_two_hundred_decisions_by_five_people_on_one_hold_exactly_the_needed_ones_count(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint, changed: Json | None
+) -> None:
+    """Two are needed where all approve what was asked for; the first change ends it."""
+    await others.say(KEY, TurnQuoted(turn=1, attempt=1, quotes=[quote()]))
+    await held(others, hold(needs=Needs(people=2)))
+    less = {"status": 200, "quote": quote(pence=12000, edited=hold().digest).model_dump(mode="json")}
+    people = ["sam", "sue", "sid", "sal", "lee"]
+    async with (
+        approvals(fresh_nats, mint),
+        approvals(fresh_nats, mint),
+        answering(fresh_nats, "tools-shop", "ask.tools.quote", lambda _: less),
+    ):
+        asks = [(people[n % 5], {"edited": changed if n % 5 == 4 else None}) for n in range(200)]
+        answers = await asyncio.gather(*(gateway.ask(who, hold(), patience=60, **more) for who, more in asks))
+
+    decided = (await others.history(KEY)).all(CallDecided)
+    by = [fact.by.subject for fact in decided]
+    assert len(set(by)) == len(by) <= 2
+    assert len(by) == 2 or decided[-1].edited is not None
+    assert all(fact.edited is None for fact in decided[:-1])
+    assert {answer["status"] for answer in answers} == {200, 409}
+    for (who, more), answer in zip(asks, answers, strict=True):
+        mine = [
+            fact for fact in decided if fact.by.subject == who and (fact.edited is None) == (more["edited"] is None)
+        ]
+        assert (answer["status"] == 200) == bool(mine)
+
+
+async def test_an_approval_with_changes_is_recorded_as_the_shop_reads_it_with_the_persons_own_token(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
+) -> None:
+    await others.say(KEY, TurnQuoted(turn=1, attempt=1, quotes=[quote()]))
+    await held(others, hold())
+    less = quote(pence=12000, edited=hold().digest)
+    answer = {"status": 200, "was": quote().model_dump(mode="json"), "quote": less.model_dump(mode="json")}
+    edited = {"amount_pence": 12000, "order_reference": "ord-10042"}
+    async with (
+        approvals(fresh_nats, mint),
+        answering(fresh_nats, "tools-shop", "ask.tools.quote", lambda _: answer) as asked,
+    ):
+        token = mint.token("sam", "approver")
+        first = await gateway.ask("sam", hold(), token=token, edited=edited)
+        again = await gateway.ask("sam", hold(), edited=edited)
+        barred = await gateway.ask("alex", hold(), role="approver", edited=edited)
+
+    assert first["status"] == 200
+    assert first["event"]["data"]["edited"] == less.arguments
+    assert again == first
+    assert barred["status"] == 403
+    assert asked == [{"token": token, "run": KEY.run, "turn": 1, "call_id": "a", "edited": edited}]
+    assert len((await others.history(KEY)).all(CallDecided)) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "says"),
+    [
+        ({"status": 409, "title": "Moved on", "detail": "Turn 1 waits for nobody."}, 409, "Turn 1 waits for nobody."),
+        ({"status": 422, "title": "Not so", "detail": "amount_pence: a number"}, 422, "amount_pence: a number"),
+        ({"status": 200, "quote": quote(pence=20000).model_dump(mode="json")}, 422, "Nothing was changed"),
+        ({"status": 200, "quote": quote(pence=20000, edited=hold().digest).model_dump(mode="json")}, 422, "£200.00"),
+    ],
+)
+async def test_a_change_that_the_shop_does_not_take_decides_nothing_and_the_reason_is_handed_on(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint, answer: Json, status: int, says: str
+) -> None:
+    await others.say(KEY, TurnQuoted(turn=1, attempt=1, quotes=[quote()]))
+    await held(others, hold())
+    async with (
+        approvals(fresh_nats, mint),
+        answering(fresh_nats, "tools-shop", "ask.tools.quote", lambda _: answer),
+    ):
+        refused = await gateway.ask("sam", hold(), edited={"amount_pence": 1})
+        plain = await gateway.ask("sam", hold())
+
+    assert refused["status"] == status
+    assert says in refused["detail"]
+    assert "Nothing was decided" in refused["detail"]
+    assert plain["status"] == 200
+
+
+async def test_what_a_person_says_of_their_tenant_is_a_fact_of_the_tenant_once(
+    fresh_nats: NatsAccess, gateway: Gateway, mint: Mint
+) -> None:
+    stop = {"say": "stop-set", "tool": "issue_refund", "above_minor": None, "reason": "A wave.", "request": "r-1"}
+    lift = {"say": "stop-lifted", "stop_id": "stop-1", "reason": "Over.", "request": "r-2"}
+    async with approvals(fresh_nats, mint), approvals(fresh_nats, mint):
+        stops = await asyncio.gather(*(gateway.say("ada", "admin", stop) for _ in range(10)))
+        lifts = await asyncio.gather(*(gateway.say("ada", "admin", lift | {"request": f"l-{n}"}) for n in range(10)))
+        unknown = await gateway.say("ada", "admin", lift | {"stop_id": "stop-9", "request": "r-9"})
+        barred = await gateway.say("lee", "lead", stop | {"request": "r-10"})
+        unreadable = await gateway.say("ada", "admin", stop | {"tenant": "globex"})
+    async with connected(fresh_nats, "gateway") as bus:
+        history = await JetStreamLog(bus.nc, stream=TENANTS).read(TenantKey("acme"))
+
+    assert [event.kind for event in history.events] == ["approvals.stop-set", "approvals.stop-lifted"]
+    assert {answer["status"] for answer in stops} == {200}
+    assert {answer["event"]["id"] for answer in stops} == {history.events[0].id}
+    assert sorted(answer["status"] for answer in lifts) == [200] + [409] * 9
+    assert [answer["status"] for answer in (unknown, barred, unreadable)] == [404, 403, 422]
+    assert "tenant" in unreadable["detail"]
+
+
+async def test_a_pack_is_promoted_once_policy_has_read_it(fresh_nats: NatsAccess, gateway: Gateway, mint: Mint) -> None:
+    def check(body: Json) -> Json:
+        if body["text"] == "nonsense":
+            return {"status": 422, "title": "No pack", "detail": "line 1: a mapping is expected."}
+        return {"status": 200, "pack": PACK.model_dump(mode="json")}
+
+    promote = {"say": "policy-promoted", "text": "name: acme", "report": {"would_change": 1}, "request": "r-1"}
+    async with (
+        approvals(fresh_nats, mint),
+        answering(fresh_nats, "policy", "ask.policy.check", check) as asked,
+    ):
+        first = await gateway.say("lee", "lead", promote)
+        again = await gateway.say("lee", "lead", promote)
+        wrong = await gateway.say("lee", "lead", promote | {"text": "nonsense", "request": "r-2"})
+        barred = await gateway.say("sam", "approver", promote | {"request": "r-3"})
+
+    assert (first["status"], wrong["status"], barred["status"]) == (200, 422, 403)
+    assert again == first
+    assert first["event"]["data"]["pack"] == PACK.model_dump(mode="json")
+    assert first["event"]["data"]["by"]["subject"] == "lee"
+    assert wrong["detail"] == "line 1: a mapping is expected. Nothing was promoted."
+    assert [body["tenant"] for body in asked] == ["acme", "acme"]
+
+
+async def test_nobody_decides_while_the_shop_is_away_and_a_change_is_asked_for(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
+) -> None:
+    await others.say(KEY, TurnQuoted(turn=1, attempt=1, quotes=[quote()]))
+    await held(others, hold())
+    async with approvals(fresh_nats, mint):
+        away = await gateway.ask("sam", hold(), edited={"amount_pence": 1})
+        plain = await gateway.ask("sam", hold())
+
+    assert away["status"] == 503
+    assert plain["status"] == 200
 
 
 async def test_decisions_on_two_holds_of_one_turn_both_count(
@@ -253,6 +331,44 @@ async def test_a_hold_reminds_and_then_expires_by_its_timers(
     assert late["status"] == 410
 
 
+async def test_a_hold_that_nobody_decides_is_told_of_to_the_next_role_before_it_ends(
+    fresh_nats: NatsAccess, others: World, mint: Mint
+) -> None:
+    async with approvals(fresh_nats, mint):
+        await held(others, hold("a"), hold("b", Needs(role="lead")), remind=0.4, escalate=0.8, expire=1.2)
+        await others.hear(KEY, "approvals.hold-expired")
+
+    said = [event.fact for event in (await others.history(KEY)).events if event.author == "approvals"]
+    assert said == [
+        ReminderSent(turn=1, call_ids=["a", "b"], role="lead"),
+        HoldEscalated(turn=1, call_ids=["a"], role="lead"),
+        HoldExpired(turn=1, call_ids=["a", "b"]),
+    ]
+
+
+async def test_timers_that_come_early_late_or_twice_bring_each_fact_once_and_in_time(
+    fresh_nats: NatsAccess, others: World, mint: Mint
+) -> None:
+    await held(others, hold(), remind=0.6, escalate=1.0, expire=1.4)
+    due = (await others.history(KEY)).last(TurnHeld)
+    assert due is not None
+    async with connected(fresh_nats, "approvals") as bus, approvals(fresh_nats, mint):
+        body = {"tenant": KEY.tenant, "run": KEY.run, "hold": 1}
+        for n, seconds in enumerate((-5, -5, 0, 0.61, 0.62, 1.01, 1.41, 1.42)):
+            await bus.set_timer(f"acme.{KEY.run}.more-{n}", due.remind_at + timedelta(seconds=seconds - 0.6), body)
+        await others.hear(KEY, "approvals.hold-expired")
+        other = RunKey("acme", "TCK-2005-1")
+        await others.say(other, started(ALEX))
+        await held(others, hold(), remind=0.3, escalate=0.4, expire=0.5, key=other)
+        await others.hear(other, "approvals.hold-expired")
+
+    said = [event for event in (await others.history(KEY)).events if event.author == "approvals"]
+    assert [event.name for event in said] == ["reminder-sent", "hold-escalated", "hold-expired"]
+    for event, at in zip(said, (due.remind_at, due.escalate_at, due.expires_at), strict=True):
+        assert at is not None
+        assert event.time >= at
+
+
 async def test_a_hold_that_began_and_expired_while_approvals_was_away_still_ends(
     fresh_nats: NatsAccess, others: World, mint: Mint
 ) -> None:
@@ -272,6 +388,34 @@ async def test_timers_outlive_approvals(fresh_nats: NatsAccess, others: World, g
 
     async with approvals(fresh_nats, mint):
         await others.hear(KEY, "approvals.hold-expired")
+
+
+@own_server
+async def test_timers_outlive_the_broker_and_what_falls_due_meanwhile_comes_once(data_dir: Path, mint: Mint) -> None:
+    server = Server(data_dir)
+    try:
+        server.start()
+        await asyncio.to_thread(server.create_streams)
+        async with world(server.access.url, *server.access.user("setup")) as others:
+            await others.say(KEY, started(ALEX))
+            async with approvals(server.access, mint):
+                await held(others, hold(), remind=0.6, escalate=1.2, expire=3.5)
+                await others.hear(KEY, "approvals.reminder-sent")
+            server.kill()
+            # Long enough for the next role's timer to fall due while nothing runs.
+            await asyncio.sleep(1.0)
+            server.start()
+        async with world(server.access.url, *server.access.user("setup")) as others, approvals(server.access, mint):
+            await others.hear(KEY, "approvals.hold-expired")
+            history = await others.history(KEY)
+    finally:
+        server.kill()
+
+    said = [event for event in history.events if event.author == "approvals"]
+    assert [event.name for event in said] == ["reminder-sent", "hold-escalated", "hold-expired"]
+    held_until = history.last(TurnHeld)
+    assert held_until is not None
+    assert said[-1].time >= held_until.expires_at
 
 
 async def test_a_cancelled_runs_timers_say_nothing(

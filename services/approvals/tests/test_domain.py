@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 from approvals import domain
-from approvals.domain import Known, No, Refused
+from approvals.answers import Known, No
+from approvals.domain import Refused
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,

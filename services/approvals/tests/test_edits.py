@@ -1,16 +1,18 @@
 """An approval with changes: what it may change, what it ends, and whose seat it fills when the turn is quoted anew."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from approvals import domain
-from approvals.domain import Changes, Known, No, Refused
+from approvals.answers import Known, No
+from approvals.domain import Changes, Refused
 from approvals.edits import objection
 from approvals.holds import held_turn
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
     CallQuote,
+    DecisionRefused,
     Effect,
     HoldExpired,
     Needs,
@@ -55,6 +57,10 @@ def anew(run: Told, *quotes: CallQuote, needs: Needs | None = None, attempt: int
     """The turn is quoted again, and held again for what has an entry in `quotes`."""
     run.quote(*quotes, attempt=attempt)
     run.hold(*(hold_of(quoted, needs or Needs(), **more) for quoted in quotes), attempt=attempt)
+
+
+def _verdict(quoted: CallQuote, verdict: Literal["run", "declined"] = "run") -> Verdict:
+    return Verdict(call_id=quoted.call_id, verdict=verdict, digest=quoted.digest, rule="x")
 
 
 # What may be changed
@@ -137,11 +143,24 @@ def test_who_may_not_decide_may_not_change_either_and_the_shop_is_not_asked(
     assert outcome.no.status == expected
 
 
-def test_a_limit_of_ones_own_is_held_against_what_was_asked_for_and_not_against_the_change(run: Told) -> None:
+def limited(minor: int) -> Person:
+    return SAM.model_copy(update={"limit_minor": minor})
+
+
+def test_a_limit_of_ones_own_is_held_against_what_the_call_was_changed_into(run: Told) -> None:
     run.quote(WAS)
     run.hold(hold(needs=Needs(amount_minor=18000)))
 
-    assert status(edit(run, by=SAM.model_copy(update={"limit_minor": 12000}))) == 403
+    no = edit(run, by=limited(11999))
+
+    assert status(no) == 403
+    assert detail(no).startswith("This moves £120.00; your own limit is £119.99.")
+    assert [fact.by.limit_minor for fact in run.history.all(DecisionRefused)] == [11999]
+    assert status(edit(run, by=limited(12000))) == 200
+    assert run.look() is None
+    assert status(run.ask(SUE, hold())) == 409
+    anew(run, LESS, needs=Needs(people=2, amount_minor=12000))
+    assert seats(run) == ["sam"]
 
 
 @pytest.mark.parametrize("state", ["cancelled", "delivered"])
@@ -240,6 +259,17 @@ def test_a_change_ends_the_waiting_of_its_hold(run: Told, held: Event) -> None:
     assert domain.next_look(run.history, run.now) is None
 
 
+def test_a_change_ends_the_waiting_of_the_whole_turn_which_is_quoted_anew(run: Told) -> None:
+    run.quote(WAS, quote("b"))
+    run.hold(hold("a"), hold("b"), escalates=True)
+    edit(run)
+    for _ in range(3):
+        run.wait(hours=9)
+        assert run.look() is None
+
+    assert status(run.ask(SUE, hold("b"))) == 409, "not expired: it has not been asked of anybody yet"
+
+
 def test_a_change_that_was_recorded_too_late_ends_nothing(run: Told, held: Event) -> None:
     run.wait(hours=24)
     run.say(
@@ -279,6 +309,7 @@ def test_a_change_that_only_lowers_the_money_fills_a_seat_of_the_new_hold(run: T
         LESS.model_copy(update={"edited": hold("zzz").digest}),
         quote(pence=19000, edited=WAS.digest),
         LESS.model_copy(update={"will_fail": "The order was cancelled."}),
+        LESS.model_copy(update={"arguments": {"amount_pence": 12000, "reason": "other"}}),
     ],
 )
 def test_what_does_not_carry_over_fills_no_seat_and_its_editor_has_asked_for_it(
@@ -301,6 +332,34 @@ def test_who_is_named_as_the_editor_of_a_hold_may_not_decide_on_it(run: Told, he
     assert detail(run.ask(SAM, hold_of(LESS))) == "You changed this call, so another person has to decide."
     assert status(run.ask(person("sam", "lead"), hold_of(LESS))) == 403
     assert status(run.ask(person("sam", "approver", "https://other.example"), hold_of(LESS))) == 200
+
+
+def test_a_hold_that_names_the_editor_has_no_seat_for_their_change(run: Told, held: Event) -> None:
+    edit(run)
+    anew(run, LESS, edited_by=SAM)
+
+    assert seats(run) == []
+
+
+def test_a_change_carries_to_the_first_quote_that_it_brought_and_to_no_later_effect(run: Told, held: Event) -> None:
+    edit(run)
+    anew(run, LESS, needs=TWO)
+    run.say(TurnForwarded(turn=1, attempt=2, pack=PACK, verdicts=[_verdict(LESS)]))
+    moved = quote(pence=12000, state="partly refunded", edited=WAS.digest)
+    anew(run, moved, needs=TWO, attempt=3)
+
+    assert seats(run) == []
+    assert status(run.ask(SAM, hold_of(moved))) == 403
+    assert status(run.ask(SUE, hold_of(moved))) == 200
+
+
+def test_a_change_carries_on_where_a_later_quote_says_the_same(run: Told, held: Event) -> None:
+    edit(run)
+    anew(run, LESS, needs=TWO)
+    run.say(TurnForwarded(turn=1, attempt=2, pack=PACK, verdicts=[_verdict(LESS)]))
+    anew(run, LESS, needs=TWO, attempt=3)
+
+    assert seats(run) == ["sam"]
 
 
 def test_a_change_of_a_change_carries_over_and_the_first_one_no_more(run: Told, held: Event) -> None:
@@ -329,24 +388,23 @@ def test_an_approval_of_what_was_asked_for_fills_no_seat_of_what_it_was_changed_
 def test_of_one_turn_one_call_is_changed_one_declined_and_one_left_and_each_gets_its_end(run: Told) -> None:
     run.quote(WAS, quote("b"), quote("c"))
     run.hold(hold("a"), hold("b"), hold("c"))
+    assert status(run.ask(SUE, hold("b"), "decline")) == 200
     assert status(edit(run)) == 200
-    assert status(run.ask(SUE, hold("b"), "decline")) == 200, "the rest is decided as before until it is quoted anew"
+    moved_on = run.ask(SUE, hold("c"))
+    assert detail(moved_on) == "sam changed a call of this turn, so all of it is quoted anew. Look at it then."
     run.quote(LESS, quote("b"), quote("c"), attempt=2)
     assert status(run.ask(SUE, hold("c"))) == 409, "and waits for policy's word then"
     run.hold(hold("c"), attempt=2)
     assert status(run.ask(SUE, hold("c"))) == 200
 
     decided = [(fact.call_id, fact.decision, fact.edited is not None) for fact in run.history.all(CallDecided)]
-    assert decided == [("a", "approve", True), ("b", "decline", False), ("c", "approve", False)]
+    assert decided == [("b", "decline", False), ("a", "approve", True), ("c", "approve", False)]
     run.say(
         TurnForwarded(
             turn=1,
             attempt=2,
             pack=PACK,
-            verdicts=[
-                Verdict(call_id=q.call_id, verdict="run" if q.call_id != "b" else "declined", digest=q.digest, rule="x")
-                for q in (LESS, quote("b"), quote("c"))
-            ],
+            verdicts=[_verdict(LESS), _verdict(quote("b"), "declined"), _verdict(quote("c"))],
         )
     )
     run.wait(hours=48)
@@ -370,4 +428,4 @@ def test_a_call_that_was_left_in_a_changed_turn_expires_by_its_new_hold(run: Tol
 def test_it_is_asked_what_a_change_would_do_only_of_what_is_held_now(run: Told, held: Event) -> None:
     outcome = domain.decide(run.history, request(hold(), edited=EDIT), principal(SAM), run.now)
 
-    assert outcome == Changes(WAS, held)
+    assert outcome == Changes(WAS, Needs(), held)

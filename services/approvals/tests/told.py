@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from approvals import domain
-from approvals.domain import Changes, Known, No, Refused
+from approvals.answers import Known, No
+from approvals.domain import Changes, Refused
 from approvals.requests import Decide
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
@@ -92,7 +93,7 @@ class Told:
         outcome = domain.decide(self.history, asked, principal(by), self.now)
         if isinstance(outcome, Changes):
             assert quoted is not None
-            outcome = domain.changed(asked, principal(by), outcome, quoted)
+            outcome = domain.changed(self.history, asked, principal(by), self.now, outcome, quoted)
         if isinstance(outcome, Draft):
             return self.log.say(self.history, outcome)
         if isinstance(outcome, Refused):

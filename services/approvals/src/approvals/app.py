@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from contracts.bus import Bus
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog, Log
+from contracts.subjects import TENANTS
 
-from approvals.handlers import deciding, holding, looking
+from approvals import tenants
+from approvals.handlers import deciding, hearing_of_tenants, holding, looking
 from approvals.notifications import notice
 from approvals.notifications.courier import Courier
 from approvals.notifications.mail import Mail
@@ -21,9 +23,16 @@ NOTIFICATIONS = "notifications"
 async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -> None:
     verifier = Verifier(settings.issuers, settings.audience)
     await bus.answer("ask.approvals.decide", deciding(log, verifier, now, bus.ask))
+    await bus.answer("ask.approvals.tenant", hearing_of_tenants(_line_of_tenants(bus), verifier, bus.ask))
     await bus.hear(holding(bus))
     await bus.hear_timers(looking(bus, log, now))
     await notify(settings, stack)
+
+
+def _line_of_tenants(bus: Bus) -> Log:
+    log = JetStreamLog(bus.nc, tenants.READS, stream=TENANTS)
+    bus.on_error.append(log.on_error)
+    return log
 
 
 async def notify(settings: Settings, stack: AsyncExitStack) -> None:

@@ -12,6 +12,7 @@ from contracts.facts import (
     HoldEscalated,
     HoldExpired,
     Json,
+    Needs,
     ReminderSent,
     TurnHeld,
 )
@@ -21,6 +22,7 @@ from contracts.money import Money
 from contracts.people import is_the_customer, reaches, same, within_own_limit
 
 from approvals import edits
+from approvals.answers import Known, No
 from approvals.holds import HeldCall, HeldTurn, changes, counted, held_turn
 from approvals.requests import Decide
 
@@ -45,22 +47,6 @@ MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class No:
-    """A decision that changes nothing: an HTTP status, and why, for the person."""
-
-    status: int
-    title: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The same decision by the same person is in the log already."""
-
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
 class Refused:
     """A `No` that goes on record."""
 
@@ -73,6 +59,7 @@ class Changes:
     """A held call that this person may change. What it would do so changed has to be quoted first."""
 
     was: CallQuote
+    needs: Needs
     held: Event
 
 
@@ -89,19 +76,25 @@ def decide(history: History, asked: Decide, by: Principal, now: datetime) -> Out
     no = _objection(history, held, asked, by, now)
     if no is not None:
         return _on_record(history, asked, by, no, now)
-    was = held.calls[asked.call_id].quote if held else None
-    if asked.edited is None:
+    if held is None or asked.edited is None:
         return _decided(asked, by, held.event if held else None)
-    if was is None or held is None:
+    call = held.calls[asked.call_id]
+    if call.quote is None:
         return No(409, "Not to be changed", "The log does not hold its quote. Approve or decline it as it is.")
-    return Changes(was, held.event)
+    return Changes(call.quote, call.hold.needs, held.event)
 
 
-def changed(asked: Decide, by: Principal, changes: Changes, quoted: CallQuote) -> Draft | No:
+def changed(
+    history: History, asked: Decide, by: Principal, now: datetime, may: Changes, quoted: CallQuote
+) -> Draft | Refused | No:
     """What becomes of an approval with changes, now that is known what the call would do with them."""
-    if (why := edits.objection(changes.was, quoted)) is not None:
+    if (why := edits.objection(may.was, quoted)) is not None:
         return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
-    return _decided(asked, by, changes.held, quoted.arguments)
+    moves = quoted.effect.amount_minor if quoted.effect else None
+    if not within_own_limit(by, may.needs.model_copy(update={"amount_minor": moves})):
+        no = No(403, "Above your limit", _above_own_limit(quoted, moves, by))
+        return _on_record(history, asked, by, no, now)
+    return _decided(asked, by, may.held, quoted.arguments)
 
 
 def _decided(asked: Decide, by: Principal, held: Event | None, arguments: Json | None = None) -> Draft:
@@ -210,6 +203,9 @@ def _too_late(held: HeldTurn, call: HeldCall, by: Principal, now: datetime) -> N
         else:
             said = f"{who} {'approved' if over.fact.decision == 'approve' else 'declined'} this {when}"
         return No(409, "Decided already", f"{said}. Your click changed nothing.")
+    if (changed := held.changed) is not None:
+        detail = f"{changed.fact.by.subject} changed a call of this turn, so all of it is quoted anew. Look at it then."
+        return No(409, "Moved on", detail)
     if call.expired or now >= held.fact.expires_at:
         expired = held.fact.expires_at.strftime("%Y-%m-%d %H:%M:%S UTC")
         return No(410, "Expired", f"This could be decided until {expired}. It counts as declined: nothing was done.")
@@ -239,8 +235,9 @@ def _not_entitled(call: HeldCall, asked: Decide, by: Principal) -> No | None:
         return No(403, "Not yours to decide", "You changed this call, so another person has to decide.")
     if not reaches(by.role, needs.role):
         return No(403, "Above your role", f"This needs the role {needs.role}; yours is {by.role}.")
-    if not within_own_limit(by, needs):
-        return No(403, "Above your limit", _above_own_limit(call, by))
+    # A changed call is held against it by what it was changed into.
+    if asked.edited is None and not within_own_limit(by, needs):
+        return No(403, "Above your limit", _above_own_limit(call.quote, needs.amount_minor, by))
     higher = needs.one_of_role
     # A changed call is judged anew, and its seats are counted then.
     if asked.decision == "decline" or asked.edited is not None or higher is None or reaches(by.role, higher):
@@ -251,14 +248,12 @@ def _not_entitled(call: HeldCall, asked: Decide, by: Principal) -> No | None:
     return None
 
 
-def _above_own_limit(call: HeldCall, by: Principal) -> str:
-    effect = call.quote.effect if call.quote else None
-    currency = effect.currency if effect else None
+def _above_own_limit(quoted: CallQuote | None, moves: int | None, by: Principal) -> str:
+    currency = quoted.effect.currency if quoted and quoted.effect else None
 
     def text(minor: int | None) -> str:
         return Money(minor, currency).text() if minor is not None and currency else f"{minor} minor units"
 
-    moves = call.hold.needs.amount_minor
     what = f"This moves {text(moves)}" if moves is not None else "What this moves is not known"
     return f"{what}; your own limit is {text(by.limit_minor)}. Somebody with a higher limit has to decide."
 

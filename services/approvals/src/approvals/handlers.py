@@ -1,4 +1,4 @@
-"""What approvals is asked and hears: a person's decision, a new hold, a timer that falls due."""
+"""What approvals is asked and hears: a person's word on a held call or on their tenant, a new hold, a timer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,25 +7,26 @@ from datetime import datetime
 import structlog
 from contracts.bus import Answer, Bus, Handler
 from contracts.events import Draft, Event
-from contracts.facts import CallQuote, Json, TurnHeld
+from contracts.facts import CallQuote, Json, Pack, TurnHeld
 from contracts.handler import say
 from contracts.history import History
 from contracts.identity import InvalidToken, Principal, Verifier
 from contracts.log import Clock, Log
 from contracts.stops import stop
-from contracts.subjects import BadToken, RunKey
-from pydantic import ValidationError
+from contracts.subjects import BadToken, RunKey, TenantKey
+from pydantic import SecretStr, ValidationError
 
-from approvals import domain
-from approvals.domain import Changes, Known, No, Refused
-from approvals.requests import Decide
+from approvals import domain, tenants
+from approvals.answers import Known, No, on_the_wire, what_is_wrong
+from approvals.domain import Changes, Refused
+from approvals.requests import SAY_OF_TENANT, Decide, Promote, SayOfTenant
 
 TimerHandler = Callable[[Json], Awaitable[None]]
 Ask = Callable[[str, Json], Awaitable[Json]]
 
 
 def deciding(log: Log, verifier: Verifier, clock: Clock, ask: Ask) -> Answer:
-    """Answers `ask.approvals.decide`: {"status": 200, "event": the fact} or a status with title and detail.
+    """Answers `ask.approvals.decide` with the fact that a person's decision came to, or why it changes nothing.
 
     ask: another service's answer, here what a changed call would do.
     """
@@ -33,27 +34,73 @@ def deciding(log: Log, verifier: Verifier, clock: Clock, ask: Ask) -> Answer:
     async def answer(body: Json) -> Json:
         try:
             asked = Decide.model_validate(body)
-            principal = await asyncio.to_thread(verifier.verify, asked.token.get_secret_value())
+            principal = await _who(verifier, asked.token)
             key = RunKey(principal.tenant, asked.run)
             structlog.contextvars.bind_contextvars(tenant=key.tenant, run=key.run, turn=asked.turn)
         except ValidationError as error:
-            return refusal(No(422, "Not a decision", what_is_wrong(error)))
+            return on_the_wire(No(422, "Not a decision", what_is_wrong(error)))
         except InvalidToken as error:
-            return refusal(No(403, "Not signed in", str(error)))
+            return on_the_wire(No(403, "Not signed in", str(error)))
         except BadToken:
-            return refusal(No(404, "No such run", "There is no run of that name."))
+            return on_the_wire(No(404, "No such run", "There is no run of that name."))
         if not principal.may("decide"):
-            return refusal(
-                No(403, "Not yours to decide", f"The role {principal.role} decides nothing. Ask an approver.")
-            )
-        answer = await _settle(log, key, asked, principal, clock, ask)
+            why = f"The role {principal.role} decides nothing. Ask an approver."
+            return on_the_wire(No(403, "Not yours to decide", why))
+        answer = on_the_wire(await _settle(log, key, asked, principal, clock, ask))
         stop("approvals.before-answer")
         return answer
 
     return answer
 
 
-async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, clock: Clock, ask: Ask) -> Json:
+def hearing_of_tenants(log: Log, verifier: Verifier, ask: Ask) -> Answer:
+    """Answers `ask.approvals.tenant` with the fact that a person's word came to, or why it changes nothing.
+
+    log: the tenants' own lines. ask: another service's answer, here what policy reads in a pack.
+    """
+
+    async def answer(body: Json) -> Json:
+        try:
+            asked = SAY_OF_TENANT.validate_python(body)
+            principal = await _who(verifier, asked.token)
+        except ValidationError as error:
+            return on_the_wire(No(422, "Not a request", what_is_wrong(error)))
+        except InvalidToken as error:
+            return on_the_wire(No(403, "Not signed in", str(error)))
+        structlog.contextvars.bind_contextvars(tenant=principal.tenant)
+        if (no := tenants.barred(asked, principal)) is not None:
+            return on_the_wire(no)
+        answer = on_the_wire(await _say_of_tenant(log, asked, principal, ask))
+        stop("approvals.before-answer-of-tenant")
+        return answer
+
+    return answer
+
+
+async def _say_of_tenant(log: Log, asked: SayOfTenant, principal: Principal, ask: Ask) -> Known | No:
+    async def decide(history: History) -> Draft | Known | No:
+        if (before := tenants.said_before(history, asked, principal)) is not None:
+            return before
+        pack = await _read(asked.text, principal.tenant, ask) if isinstance(asked, Promote) else None
+        return pack if isinstance(pack, No) else tenants.decide(history, asked, principal, pack)
+
+    said: Event | Known | No = await say(log, TenantKey(principal.tenant), decide)
+    return Known(said) if isinstance(said, Event) else said
+
+
+async def _read(text: str, tenant: str, ask: Ask) -> Pack | No:
+    """Which pack policy reads in the text, or why it is none."""
+    answer = await ask("ask.policy.check", {"tenant": tenant, "text": text})
+    if answer["status"] != 200:
+        return _passed_on(answer, "Policy did not say what is wrong with it.", "Nothing was promoted.")
+    return Pack.model_validate(answer["pack"], extra="ignore")
+
+
+async def _who(verifier: Verifier, token: SecretStr) -> Principal:
+    return await asyncio.to_thread(verifier.verify, token.get_secret_value())
+
+
+async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, clock: Clock, ask: Ask) -> Known | No:
     refused: No | None = None
     seen = History(key)
 
@@ -63,15 +110,16 @@ async def _settle(log: Log, key: RunKey, asked: Decide, principal: Principal, cl
         outcome = domain.decide(history, asked, principal, clock())
         if isinstance(outcome, Changes):
             quoted = await _quoted(asked, ask)
-            return quoted if isinstance(quoted, No) else domain.changed(asked, principal, outcome, quoted)
+            if isinstance(quoted, No):
+                return quoted
+            outcome = domain.changed(history, asked, principal, clock(), outcome, quoted)
         if isinstance(outcome, Refused):
             refused = outcome.no
             return outcome.draft
         return outcome
 
     said: Event | Known | No = await say(log, key, decide)
-    outcome = (refused or domain.recorded(seen, said)) if isinstance(said, Event) else said
-    return refusal(outcome) if isinstance(outcome, No) else {"status": 200, "event": outcome.event.opened_document()}
+    return (refused or domain.recorded(seen, said)) if isinstance(said, Event) else said
 
 
 async def _quoted(asked: Decide, ask: Ask) -> CallQuote | No:
@@ -87,12 +135,14 @@ async def _quoted(asked: Decide, ask: Ask) -> CallQuote | No:
         },
     )
     if answer["status"] != 200:
-        return No(
-            int(answer["status"]),
-            str(answer.get("title", "Not quoted")),
-            f"{answer.get('detail', 'The shop did not say what this would do.')} Nothing was decided.",
-        )
+        return _passed_on(answer, "The shop did not say what this would do.", "Nothing was decided.")
     return CallQuote.model_validate(answer["quote"], extra="ignore")
+
+
+def _passed_on(answer: Json, unsaid: str, so: str) -> No:
+    """Another service's no, as this one's."""
+    detail = f"{answer.get('detail', unsaid)} {so}"
+    return No(int(answer["status"]), str(answer.get("title", "Not possible")), detail)
 
 
 def holding(bus: Bus) -> Handler:
@@ -122,11 +172,3 @@ def looking(bus: Bus, log: Log, clock: Clock) -> TimerHandler:
 async def _set_timer(bus: Bus, key: RunKey, hold: int, at: datetime) -> None:
     name = f"{key.tenant}.{key.run}.{hold}.{int(at.timestamp() * 1000)}"
     await bus.set_timer(name, at, {"tenant": key.tenant, "run": key.run, "hold": hold})
-
-
-def refusal(no: No) -> Json:
-    return {"status": no.status, "title": no.title, "detail": no.detail}
-
-
-def what_is_wrong(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))

@@ -76,8 +76,16 @@ class HeldTurn:
     reminded: bool
 
     @property
+    def changed(self) -> Decision | None:
+        """The approval with changes that ends this hold."""
+        ends = (call.over for call in self.calls.values() if call.over and changes(call.over.fact, call.hold))
+        return next(ends, None)
+
+    @property
     def waiting(self) -> list[HeldCall]:
-        return [call for call in self.calls.values() if self.open and not call.expired and call.over is None]
+        if not self.open or self.changed is not None:
+            return []
+        return [call for call in self.calls.values() if not call.expired and call.over is None]
 
 
 def changes(decided: CallDecided, hold: Hold) -> bool:
@@ -128,28 +136,50 @@ def counted(history: History, turn: int) -> list[Decision]:
 def _held_call(
     history: History, held: TurnHeld, hold: Hold, decisions: list[Decision], expired: bool, escalated: bool
 ) -> HeldCall:
-    quotes = _quotes(history, held.turn, hold.call_id)
-    now = next((quote for attempt, quote in quotes if attempt == held.attempt and quote.digest == hold.digest), None)
     of_call = [decision for decision in decisions if decision.fact.call_id == hold.call_id]
     edits = [d for d in of_call if d.fact.edited is not None and not changes(d.fact, hold)]
-    carried = [d for d in edits if now and any(d.fact.digest == q.digest and carries_over(q, now) for _, q in quotes)]
-    editors = tuple(d.fact.by for d in edits if d not in carried)
+    quotes = _quotes(history, held.turn, hold.call_id)
+    now = next((quote for _, attempt, quote in quotes if (attempt, quote.digest) == (held.attempt, hold.digest)), None)
+    carried = [edit for edit in edits if now and _carries_over(edit, quotes, now, hold)]
+    editors = tuple(edit.fact.by for edit in edits if edit not in carried)
     count = [
         decision
         for decision in of_call
         if (decision in carried or decision.fact.digest == hold.digest)
-        and _may_release(history, decision.fact.by, hold)
+        and _may_release(history, decision.fact, hold)
         and not any(same(decision.fact.by, editor) for editor in editors)
     ]
     return HeldCall(hold, now, tuple(count), editors, expired, escalated)
 
 
-def _quotes(history: History, turn: int, call_id: str) -> list[tuple[int, CallQuote]]:
-    """A call's quotes with their attempts."""
-    quoted = [fact for fact in history.all(TurnQuoted) if fact.turn == turn]
-    return [(fact.attempt, quote) for fact in quoted for quote in fact.quotes if quote.call_id == call_id]
+def _carries_over(edit: Decision, quotes: list[tuple[Event, int, CallQuote]], now: CallQuote, hold: Hold) -> bool:
+    """Whether who changed the call has thereby approved what is held now: the first quote that their change brought, as
+    they changed it, and less of the same."""
+    brought = next((quote for event, _, quote in quotes if event.ordinal > edit.event.ordinal), None)
+    was = [quote for event, _, quote in quotes if event.ordinal < edit.event.ordinal]
+    return (
+        hold.edited_by is None
+        and brought is not None
+        and brought.digest == now.digest
+        and edit.fact.edited == now.arguments
+        and any(quote.digest == edit.fact.digest and carries_over(quote, now) for quote in was)
+    )
 
 
-def _may_release(history: History, person: Person, hold: Hold) -> bool:
-    started = history.started
+def _quotes(history: History, turn: int, call_id: str) -> list[tuple[Event, int, CallQuote]]:
+    """A call's quotes, each with the event that says it and its attempt."""
+    return [
+        (event, fact.attempt, quote)
+        for event, fact in history.of(TurnQuoted)
+        if fact.turn == turn
+        for quote in fact.quotes
+        if quote.call_id == call_id
+    ]
+
+
+def _may_release(history: History, decided: CallDecided, hold: Hold) -> bool:
+    person, started = decided.by, history.started
+    if changes(decided, hold):
+        # An own limit is held against what the call was changed into: that is judged with its own quote.
+        person = person.model_copy(update={"limit_minor": None})
     return started is not None and may_release(person, hold.needs, started, hold.edited_by)
