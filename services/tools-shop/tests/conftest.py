@@ -13,8 +13,9 @@ from contracts.bus import Bus
 from contracts.identity import Issuer
 from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
-from tools_shop import database, demo, seeding
+from tools_shop import database, demo, domain, seeding
 from tools_shop.embedding import Embedder
+from tools_shop.handlers import Handlers
 from tools_shop.help_centre import HelpCentre
 from tools_shop.toolsets.shop import shop
 from tools_shop.turns import Turns
@@ -85,3 +86,18 @@ async def others(nats_server: NatsAccess, acme: Shop) -> AsyncIterator[Others]:
 async def running(nats_server: NatsAccess, postgres: Database, believed: Issuer) -> AsyncIterator[Bus]:
     async with tools_shop(nats_server, postgres, believed) as bus:
         yield bus
+
+
+@pytest.fixture
+async def open_fresh(nats_server: NatsAccess, open_shop: Any) -> AsyncIterator[Any]:
+    user, password = nats_server.user("setup")
+    client = await nats.connect(nats_server.url, user=user, password=password)
+    entries = demo.read(TENANTS / "acme" / "demo.yaml")
+
+    async def fresh() -> tuple[Shop, Handlers, Others]:
+        shop = open_shop(entries)
+        handlers = Handlers(JetStreamLog(client, domain.READS), shop.turns, {"shop": shop.toolset})
+        return shop, handlers, Others(JetStreamLog(client), RunKey(shop.tenant, "TCK-2004-1"))
+
+    yield fresh
+    await client.close()

@@ -1,15 +1,20 @@
 """Everyone but tools-shop: what they say, said on a real broker by one user; and tools-shop itself as it hears them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from contracts.bus import Bus
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
 from contracts.facts import (
     Fact,
+    Guard,
     Hold,
     Pack,
     Person,
@@ -46,9 +51,12 @@ def proposed(*calls: ToolCall, turn: int = 1) -> TurnProposed:
     )  # fmt: skip
 
 
-def forwarded(quoted: TurnQuoted) -> TurnForwarded:
-    verdicts = [Verdict(call_id=q.call_id, verdict="run", digest=q.digest, rule="test") for q in quoted.quotes]
-    return TurnForwarded(turn=quoted.turn, attempt=quoted.attempt, pack=PACK, verdicts=verdicts)
+def forwarded(quoted: TurnQuoted, declined: str = "", guards: Sequence[Guard] = ()) -> TurnForwarded:
+    verdicts = [
+        Verdict(call_id=q.call_id, verdict="declined" if q.call_id == declined else "run", digest=q.digest, rule="test")
+        for q in quoted.quotes
+    ]
+    return TurnForwarded(turn=quoted.turn, attempt=quoted.attempt, pack=PACK, verdicts=verdicts, guards=list(guards))
 
 
 def held(quoted: TurnQuoted, call_id: str) -> TurnHeld:
@@ -111,3 +119,38 @@ async def quoted(others: Others, *calls: ToolCall, turn: int = 1) -> tuple[Event
     event = await others.hear("tools.turn-quoted", count=turn)
     assert isinstance(event.fact, TurnQuoted)
     return event, event.fact
+
+
+@asynccontextmanager
+async def restarted(server: NatsAccess, database: Database, stops: Path) -> AsyncIterator[None]:
+    """The service as a process that is started again whenever it was killed at one of the points armed in `stops`."""
+    user, password = server.user("tools-shop")
+    env = {
+        "PATH": os.environ["PATH"],
+        "TURNGATE_NATS_URL": server.url,
+        "TURNGATE_NATS_USER": user,
+        "TURNGATE_NATS_PASSWORD": password,
+        "TURNGATE_POSTGRES_DSN": database.tools,
+        "TURNGATE_STOPS_DIR": str(stops),
+        "TURNGATE_ISSUERS": "[]",
+    }
+
+    async def keep_running() -> None:
+        while True:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tools_shop", env=env, stderr=asyncio.subprocess.DEVNULL
+            )
+            try:
+                await process.wait()
+            except asyncio.CancelledError:
+                process.send_signal(signal.SIGTERM)
+                await process.wait()
+                raise
+
+    keeper = asyncio.create_task(keep_running())
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeper

@@ -1,14 +1,9 @@
 """tools-shop on a real nats-server and a real PostgreSQL: what it says of a run, however often it hears of it."""
 
 import asyncio
-import os
-import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import nats
 import pytest
 from contracts import verify
 from contracts.bus import Bus
@@ -25,12 +20,12 @@ from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools_shop import demo, domain
+from tools_shop import domain
 from tools_shop.handlers import Handlers
 from turngate.testing import Database, NatsAccess
 
-from .others import GET, SAM, Others, forwarded, held, proposed, quoted, refund, tools_shop
-from .shops import OPERATOR, TENANTS, Shop, started_for
+from .others import GET, SAM, Others, forwarded, held, proposed, quoted, refund, restarted, tools_shop
+from .shops import OPERATOR, Shop, started_for
 
 _EVERYWHERE_ELSE = ("before-read", "after-read", "before-append", "after-append", "before-ack", "after-ack")
 
@@ -183,43 +178,14 @@ async def test_killed_anywhere_it_ends_with_the_same_facts_and_one_refund(
 ):
     stops = data_dir / "stops"
     stops.mkdir()
-    user, password = nats_server.user("tools-shop")
-    env = {
-        "PATH": os.environ["PATH"],
-        "TURNGATE_NATS_URL": nats_server.url,
-        "TURNGATE_NATS_USER": user,
-        "TURNGATE_NATS_PASSWORD": password,
-        "TURNGATE_POSTGRES_DSN": postgres.tools,
-        "TURNGATE_STOPS_DIR": str(stops),
-        "TURNGATE_ISSUERS": "[]",
-    }
-
-    async def keep_running() -> list[int]:
-        codes = []
-        while True:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tools_shop", env=env, stderr=asyncio.subprocess.DEVNULL
-            )
-            try:
-                codes.append(await process.wait())
-            except asyncio.CancelledError:
-                process.send_signal(signal.SIGTERM)
-                await process.wait()
-                raise
-
     await others.say(started_for(acme.email))
-    keeper = asyncio.create_task(keep_running())
-    try:
+    async with restarted(nats_server, postgres, stops):
         event, quotes = await quoted(others, GET, refund())
         armed = stops / f"tools-shop.{point}"
         armed.write_text("1")
         await others.say(forwarded(quotes), event)
         await others.hear("tools.turn-executed")
         await quoted(others, GET, turn=2)
-    finally:
-        keeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await keeper
     assert armed.with_name(f"{armed.name}.reached").exists()
     kinds = [event.kind for event in await others.events()]
     assert kinds.count("tools.turn-executed") == 1
@@ -252,33 +218,3 @@ async def test_whatever_the_order_and_number_of_deliveries_each_call_has_one_res
     assert [result.call_id for result in executed.results] == [made[name].call_id for name in calls]
     assert sorted(shop.refunds()) == [3000, 4000]
     assert verify.verify(events) == []
-
-
-@pytest.fixture
-async def open_fresh(nats_server: NatsAccess, open_shop: Any) -> AsyncIterator[Any]:
-    user, password = nats_server.user("setup")
-    client = await nats.connect(nats_server.url, user=user, password=password)
-    entries = demo.read(TENANTS / "acme" / "demo.yaml")
-
-    async def fresh() -> tuple[Shop, Handlers, Others]:
-        shop = open_shop(entries)
-        handlers = Handlers(JetStreamLog(client, domain.READS), shop.turns, {"shop": shop.toolset})
-        return shop, handlers, Others(JetStreamLog(client), RunKey(shop.tenant, "TCK-2004-1"))
-
-    yield fresh
-    await client.close()
-
-
-async def test_the_catalogue_is_strict_and_says_which_tools_write(running: Bus, nats_server: NatsAccess):
-    user, password = nats_server.user("agent-runner")
-    client = await nats.connect(nats_server.url, user=user, password=password, inbox_prefix=b"_INBOX_agent-runner")
-    asker = Bus(client, "agent-runner")
-    catalogue = await asker.ask("ask.tools.catalogue", {"tenant": "acme", "toolset": "shop"})
-    await client.close()
-    kinds = {tool["name"]: tool["kind"] for tool in catalogue["tools"]}
-    assert kinds == {
-        "find_customer": "read", "get_order": "read", "get_shipment_status": "read", "search_help_centre": "read",
-        "issue_refund": "write", "cancel_subscription": "write", "escalate_to_human": "write",
-    }  # fmt: skip
-    assert all(tool["input_schema"]["additionalProperties"] is False for tool in catalogue["tools"])
-    assert len(catalogue["digest"]) == 64
