@@ -1,0 +1,390 @@
+"""Held turns tell people: over real HTTP and SMTP, at least once, in nobody's way, and visibly where it fails."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+import standardwebhooks
+from contracts.facts import Hold, Json, TurnQuoted
+from contracts.subjects import RunKey
+from contracts.testing import World, started, world
+from nats.js.errors import NotFoundError
+from pydantic import SecretStr
+from turngate.testing import NatsAccess
+
+from .house import Gateway, Server, approvals, connected, held, own_server
+from .receivers import Mailbox, Receiver, mail_server, receiver
+from .tokens import Mint
+from .told import ALEX, KEY, hold, quote
+
+SECRET = "whsec_" + base64.b64encode(b"a signing secret of 32 bytes....").decode()
+HOOK, SLACK = "TURNGATE_NOTIFY_SECRET_HOOK", "TURNGATE_NOTIFY_SECRET_SLACK"
+
+
+def webhook(url: str, name: str = "pager") -> Json:
+    return {"kind": "webhook", "name": name, "url": url, "secret_env": HOOK}
+
+
+class Tenants:
+    """Folders of tenants, and the settings of an approvals that tells them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def tell(self, *targets: Json, tenant: str = "acme") -> None:
+        (self.folder / tenant).mkdir(exist_ok=True)
+        (self.folder / tenant / "tenant.yaml").write_text(json.dumps({"name": tenant, "notifications": targets}))
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        return {
+            "tenants_dir": self.folder,
+            "console_url": "https://desk.example",
+            "notify_loopback": True,
+            "notify_timeout": 2.0,
+            "notify_backoff": (0.2, 0.3, 0.4),
+            "notify_secrets": {HOOK: SecretStr(SECRET), SLACK: SecretStr("http://127.0.0.1:1/")},
+        } | more
+
+
+@pytest.fixture
+def tenants(tmp_path: Path) -> Tenants:
+    (tmp_path / "tenants").mkdir()
+    return Tenants(tmp_path / "tenants")
+
+
+@pytest.fixture
+def mint(tmp_path: Path) -> Mint:
+    return Mint.at(tmp_path)
+
+
+@pytest.fixture
+async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
+    async with world(fresh_nats.url, *fresh_nats.user("setup")) as others:
+        await others.say(KEY, started(ALEX))
+        yield others
+
+
+async def held_run(others: World, *holds: Hold, key: RunKey = KEY, **times: float) -> None:
+    """A run whose turn is quoted and held."""
+    if key != KEY:
+        await others.say(key, started(ALEX))
+    await others.say(key, TurnQuoted(turn=1, attempt=1, quotes=[quote(one.call_id) for one in holds]))
+    await held(others, *holds, key=key, **times)
+
+
+async def dead_letters(server: NatsAccess, count: int) -> list[Json]:
+    """The dead letters, once there are so many."""
+    client = await nats.connect(server.url, user=server.user("setup")[0], password=server.user("setup")[1])
+    try:
+        async with asyncio.timeout(20):
+            found: list[Json] = []
+            while len(found) < count:
+                try:
+                    message = await client.jetstream().get_msg("DEAD", len(found) + 1)
+                    found.append({"at": message.subject, **json.loads(message.data or b"")})
+                except NotFoundError:
+                    await asyncio.sleep(0.05)
+            return found
+    finally:
+        await client.close()
+
+
+# Webhooks
+
+
+async def test_each_step_of_a_hold_is_told_signed_by_the_standard_under_the_id_of_its_fact(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with receiver() as hook, approvals(fresh_nats, mint, **tenants.settings()):
+        tenants.tell(webhook(hook.url))
+        await held_run(others, hold(), remind=0.3, escalate=0.6, expire=0.9)
+        got = await hook.until(4)
+
+    told = {request.json["type"]: request for request in got}
+    events = {event.kind: event for event in (await others.history(KEY)).events if event.kind in told}
+    assert set(told) == {
+        *("policy.turn-held", "approvals.reminder-sent", "approvals.hold-escalated", "approvals.hold-expired")
+    }
+    for kind, request in told.items():
+        assert standardwebhooks.Webhook(SECRET).verify(request.body, request.headers) == request.json
+        assert request.headers["webhook-id"] == events[kind].id
+        assert request.headers["content-type"] == "application/json"
+    data = told["policy.turn-held"].json["data"]
+    assert (data["reference"], data["calls"][0]["amount"]) == ("TCK-2004", "£180.00")
+    assert data["link"] == "https://desk.example/tickets/TCK-2004"
+
+
+async def test_a_receiver_that_fails_is_told_again_under_the_same_id_until_it_takes_it(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with (
+        receiver(reply=lambda number: (500, {}) if number < 2 else (204, {})) as hook,
+        approvals(fresh_nats, mint, **tenants.settings()),
+    ):
+        tenants.tell(webhook(hook.url))
+        await held_run(others, hold())
+        got = await hook.until(3)
+
+    assert len({request.headers["webhook-id"] for request in got}) == 1
+    assert len({request.body for request in got}) == 1
+    for request in got:
+        standardwebhooks.Webhook(SECRET).verify(request.body, request.headers)
+
+
+async def test_what_no_try_could_deliver_is_a_dead_letter_that_ends_no_run(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with (
+        receiver(reply=lambda _: (500, {})) as hook,
+        approvals(fresh_nats, mint, **tenants.settings()),
+    ):
+        tenants.tell(webhook(hook.url))
+        await held_run(others, hold())
+        [letter] = await dead_letters(fresh_nats, 1)
+
+    [event] = [event for event in (await others.history(KEY)).events if event.kind == "policy.turn-held"]
+    assert len(hook.got) == 4, "once, and again after each pause"
+    assert letter["at"] == "dead.notifications"
+    assert letter["subject"] == f"notification.acme.{KEY.run}.policy.turn-held"
+    assert letter["error"] == "it answered 500"
+    assert json.loads(letter["event"]) == {"id": event.id, "target": "pager", "tries": 4}
+    assert SECRET not in json.dumps(letter)
+
+
+async def test_a_receiver_that_was_away_is_told_when_it_is_back(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    hook = Receiver()
+    await hook.start()
+    tenants.tell(webhook(hook.url))
+    await hook.stop()
+    async with approvals(fresh_nats, mint, **tenants.settings(notify_backoff=(0.2,) * 50)):
+        await held_run(others, hold())
+        await others.hear(KEY, "policy.turn-held")
+        await asyncio.sleep(0.5)  # some tries fall into this
+        await hook.start()
+        await hook.until(1)
+    await hook.stop()
+
+
+async def test_a_receiver_that_is_gone_for_good_is_not_asked_again(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with receiver(reply=lambda _: (410, {})) as hook, approvals(fresh_nats, mint, **tenants.settings()):
+        tenants.tell(webhook(hook.url))
+        await held_run(others, hold())
+        [letter] = await dead_letters(fresh_nats, 1)
+
+    assert len(hook.got) == 1
+    assert letter["error"] == "it answered 410"
+
+
+async def test_slow_receivers_delay_no_decision_no_timer_and_no_other_receiver(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    runs = [RunKey("acme", f"TCK-21{number:02}-1") for number in range(30)]
+    async with (
+        receiver(delay=60) as slow,
+        receiver() as quick,
+        approvals(fresh_nats, mint, **tenants.settings(notify_timeout=30)),
+        connected(fresh_nats, "gateway") as bus,
+    ):
+        tenants.tell(webhook(slow.url, "slow"), webhook(quick.url, "quick"))
+        await asyncio.gather(*(held_run(others, hold(), key=run) for run in runs))
+        await slow.until(8)
+        await quick.until(len(runs))
+        gateway = Gateway(bus, mint)
+        before = datetime.now(UTC)
+        decided = await asyncio.gather(*(gateway.ask("sam", hold(), run=run.run) for run in runs))
+        took = (datetime.now(UTC) - before).total_seconds()
+        await held_run(others, hold(), remind=0.1, expire=0.3)
+        await others.hear(KEY, "approvals.hold-expired")
+
+    assert {answer["status"] for answer in decided} == {200}
+    assert took < 15
+    assert len(slow.got) == 8, "the others stand back"
+
+
+async def test_one_target_that_fails_repeats_nothing_to_the_others(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with (
+        receiver(reply=lambda _: (503, {})) as bad,
+        receiver() as good,
+        approvals(fresh_nats, mint, **tenants.settings()),
+    ):
+        tenants.tell(webhook(bad.url, "bad"), webhook(good.url, "good"))
+        await held_run(others, hold())
+        await dead_letters(fresh_nats, 1)
+
+    assert (len(bad.got), len(good.got)) == (4, 1)
+
+
+async def test_what_was_under_way_when_approvals_ended_is_told_by_the_next_one(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with receiver(reply=lambda number: (500, {}) if number < 1 else (200, {})) as hook:
+        tenants.tell(webhook(hook.url))
+        async with approvals(fresh_nats, mint, **tenants.settings(notify_backoff=(1.0,))):
+            await held_run(others, hold())
+            await hook.until(1)
+        async with approvals(fresh_nats, mint, **tenants.settings()):
+            got = await hook.until(2)
+
+    assert got[0].headers["webhook-id"] == got[1].headers["webhook-id"]
+
+
+@own_server
+async def test_a_notification_outlives_the_broker(data_dir: Path, mint: Mint, tenants: Tenants) -> None:
+    server = Server(data_dir)
+    try:
+        server.start()
+        await asyncio.to_thread(server.create_streams)
+        async with receiver(reply=lambda number: (500, {}) if number < 1 else (200, {})) as hook:
+            tenants.tell(webhook(hook.url))
+            async with (
+                world(server.access.url, *server.access.user("setup")) as others,
+                approvals(server.access, mint, **tenants.settings(notify_backoff=(1.0, 1.0))),
+            ):
+                await others.say(KEY, started(ALEX))
+                await held_run(others, hold())
+                await hook.until(1)
+                server.kill()
+                server.start()
+                await hook.until(2)
+    finally:
+        server.kill()
+
+
+# Where no webhook goes
+
+
+async def test_a_redirect_is_not_followed_wherever_it_leads(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with receiver() as inside:
+        to = {"location": inside.url}
+        async with (
+            receiver(reply=lambda _: (307, to)) as hook,
+            approvals(fresh_nats, mint, **tenants.settings(notify_backoff=(0.1,))),
+        ):
+            tenants.tell(webhook(hook.url))
+            await held_run(others, hold())
+            [letter] = await dead_letters(fresh_nats, 1)
+
+    assert inside.got == []
+    assert letter["error"] == "it answered 307: redirects are not followed"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "10.0.0.1", "169.254.169.254", "[::1]", "[fd00::1]"])
+async def test_without_the_setting_nothing_on_this_machine_or_inside_is_reached(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, host: str
+) -> None:
+    settings = tenants.settings(notify_loopback=False, notify_backoff=(0.1,))
+    async with receiver() as hook, approvals(fresh_nats, mint, **settings):
+        tenants.tell(webhook(f"https://{host}:{hook.port}/hook"))
+        await held_run(others, hold())
+        [letter] = await dead_letters(fresh_nats, 1)
+
+    assert hook.got == []
+    assert "may not be told" in letter["error"]
+
+
+# What is wrong with the settings is visible
+
+
+@pytest.mark.parametrize(
+    ("targets", "secrets", "says"),
+    [
+        ([webhook("https://hooks.example/")], {}, f"the variable {HOOK} is not set"),
+        ([webhook("https://hooks.example/")], {HOOK: SecretStr("?")}, "is not a Standard Webhooks secret"),
+        ([{"kind": "slack", "secret_env": SLACK}], {SLACK: SecretStr("no url")}, "does not hold a URL"),
+        ([{"kind": "email", "to": "ops@acme.example"}], {}, "no SMTP server is set"),
+        ([{"kind": "pigeon"}], {}, "notifications of acme in tenant.yaml cannot be read"),
+    ],
+)
+async def test_settings_that_tell_nobody_are_dead_letters_that_say_so(
+    fresh_nats: NatsAccess,
+    others: World,
+    mint: Mint,
+    tenants: Tenants,
+    targets: list[Json],
+    secrets: dict[str, SecretStr],
+    says: str,
+) -> None:
+    tenants.tell(*targets)
+    async with approvals(fresh_nats, mint, **tenants.settings(notify_secrets=secrets, notify_backoff=())):
+        await held_run(others, hold())
+        [letter] = await dead_letters(fresh_nats, 1)
+
+    assert says in letter["error"]
+    assert not letter["subject"].startswith("run.")
+
+
+async def test_each_tenant_is_told_of_its_own_holds_only(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with (
+        receiver() as acme,
+        receiver() as globex,
+        approvals(fresh_nats, mint, **tenants.settings()),
+    ):
+        tenants.tell(webhook(acme.url))
+        tenants.tell(webhook(globex.url), tenant="globex")
+        await held_run(others, hold())
+        await held_run(others, hold(), key=RunKey("globex", "TCK-2004-1"))
+        [one], [other] = await acme.until(1), await globex.until(1)
+
+    assert (one.json["data"]["tenant"], other.json["data"]["tenant"]) == ("acme", "globex")
+
+
+# Slack, and mail
+
+
+async def test_slack_is_told_at_the_address_that_its_secret_is(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    tenants.tell({"kind": "slack", "secret_env": SLACK})
+    async with receiver() as slack:
+        settings = tenants.settings(notify_secrets={SLACK: SecretStr(slack.url)})
+        async with approvals(fresh_nats, mint, **settings):
+            await held_run(others, hold())
+            [request] = await slack.until(1)
+
+    assert request.json["text"] == "£180.00 on TCK-2004 waits for the approver role"
+    assert "webhook-signature" not in request.headers
+
+
+async def test_people_get_an_email_by_smtp_and_once_more_where_the_server_was_busy(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
+) -> None:
+    tenants.tell({"kind": "email", "to": ["ops@acme.example", "lee@acme.example"]})
+    mailbox = Mailbox(refusals=1)
+    async with mail_server(mailbox, unused_tcp_port) as port:
+        smtp = {"smtp_host": "127.0.0.1", "smtp_port": port, "smtp_sender": "turngate@acme.example"}
+        async with approvals(fresh_nats, mint, **tenants.settings(**smtp, smtp_security="none")):
+            await held_run(others, hold())
+            to, message = await mailbox.next()
+
+    [event] = [event for event in (await others.history(KEY)).events if event.kind == "policy.turn-held"]
+    assert to == ["ops@acme.example", "lee@acme.example"]
+    assert message["Message-ID"] == f"<{event.id}@acme.turngate>"
+    assert "https://desk.example/tickets/TCK-2004" in str(message.get_payload())
+
+
+async def test_a_mail_server_that_is_away_is_a_dead_letter_in_the_end(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
+) -> None:
+    tenants.tell({"kind": "email", "to": "ops@acme.example"})
+    smtp = {"smtp_host": "127.0.0.1", "smtp_port": unused_tcp_port, "smtp_sender": "turngate@acme.example"}
+    async with approvals(fresh_nats, mint, **tenants.settings(**smtp)):
+        await held_run(others, hold())
+        [letter] = await dead_letters(fresh_nats, 1)
+
+    assert letter["error"].startswith("the mail server did not take it")
