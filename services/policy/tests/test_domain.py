@@ -146,7 +146,7 @@ def test_an_approved_hold_is_forwarded_with_who_released_it_and_no_guard(run: To
     assert answer.guards == []
 
 
-def test_a_declined_hold_is_forwarded_as_declined_with_the_note(run: Told) -> None:
+def test_a_declined_hold_is_forwarded_as_declined_without_a_word_of_the_note(run: Told) -> None:
     run.quote(read("r"), refund("a"))
 
     answer = run.decide(SAM, refund("a"), "decline", note="  The jacket was worn. ")
@@ -154,8 +154,7 @@ def test_a_declined_hold_is_forwarded_as_declined_with_the_note(run: Told) -> No
     assert isinstance(answer, TurnForwarded)
     assert verdicts(answer) == {"r": "run", "a": "declined"}
     assert answer.verdicts[1].rule == "declined"
-    assert answer.verdicts[1].reason.endswith("They said: The jacket was worn.")
-    assert "sam" not in answer.verdicts[1].reason, "the model has no use for the name, and might pass it on"
+    assert answer.verdicts[1].reason == "A person declined this, so it was not done."
 
 
 def test_a_turn_that_is_wholly_declined_is_still_forwarded(run: Told) -> None:

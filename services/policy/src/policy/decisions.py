@@ -46,7 +46,8 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """A person said no, or nobody said anything in time. `reason` is for the model."""
+    """A person said no, or nobody said anything in time. `reason` is for the model; a person's own words are not
+    policy's to repeat: whoever tells the model adds them."""
 
     rule: str
     reason: str
@@ -161,9 +162,7 @@ class Decisions:
             # Whoever may say yes to anything of this kind may say no, however much it is.
             unlimited = decided.by.model_copy(update={"limit_minor": None})
             if may_release(unlimited, hold.needs, self._started, hold.edited_by):
-                note = decided.note.strip()
-                said = f" They said: {note}" if note else " They gave no reason."
-                call.declined = Declined("declined", f"A person declined this, so it was not done.{said}")
+                call.declined = Declined("declined", "A person declined this, so it was not done.")
         elif decided.edited is not None:
             # What it comes to will tell whether they may release it. Here: whether they may decide at all.
             if may_release(decided.by, Needs(amount_minor=0), self._started, hold.edited_by):
