@@ -12,6 +12,7 @@ from tools_shop.receipts import ReceiptMismatch
 from tools_shop.turns import Changed, Ended, Executed, Turns
 from turngate.testing import Database
 
+from .relay import relay
 from .shops import TENANTS
 
 AMARA = "amara.nwosu@mail.example"
@@ -250,19 +251,18 @@ async def test_a_broken_foreign_key_is_not_taken_for_a_refund_that_was_made(acme
                 await broken.quote(broken.turn(refund(4000)))
 
 
-async def test_reads_ask_the_database_once_a_quote_and_once_an_execution(acme, monkeypatch):
-    asked = []
-    ask = Turns._ask
-
-    async def counted(self, tenant, queries):
-        asked.append(len(queries))
-        return await ask(self, tenant, queries)
-
-    monkeypatch.setattr(Turns, "_ask", counted)
+async def test_reads_ask_the_database_once_a_quote_and_once_an_execution(acme, postgres: Database):
     turn = acme.turn(look(), ("get_shipment_status", {"order_reference": "ORD-10042"}))
-    executed = await acme.execute(turn, await acme.quote(turn))
+    async with relay(postgres.tools) as counted, database.pool(counted.dsn, 1) as pool:
+        acme.turns = Turns(pool)
+        await acme.execute(turn, await acme.quote(turn))
+        before = counted.round_trips
+        quotes = await acme.quote(turn)
+        assert counted.round_trips == before + 1
+        executed = await acme.execute(turn, quotes)
+        assert counted.round_trips == before + 2
     assert executed.receipt_id is None
-    assert asked == [2, 2]
+    assert [result.is_error for result in executed.results] == [False, False]
 
 
 async def test_what_had_been_paid_is_told_again_also_when_the_run_has_ended(acme):
@@ -289,6 +289,44 @@ async def test_an_order_of_another_customer_cannot_be_told_from_one_that_does_no
     [refused] = await acme.run(refund(100, "ORD-10041"), turn=2)
     assert refused.content == theirs.content
     assert acme.refunds() == []
+
+
+@pytest.mark.parametrize("email", ["tom.whitfield@mail.example", " Tom.Whitfield@Mail.Example "])
+async def test_what_is_done_is_the_ticket_customers_own_and_its_quote_names_them(acme, email: str):
+    acme.email = email
+    calls = (refund(4000), look(), ("escalate_to_human", {"summary": "x", "reason": "y"}))
+    assert [quote.subject for quote in await acme.quote(acme.turn(*calls))] == ["C-1004"] * 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(refund(3400, "ORD-10041"), id="somebody else's order"),
+        pytest.param(refund(3400, "ORD-10041", customer="C-1005"), id="and their name"),
+        pytest.param(refund(3400, "ORD-10041", subject="C-1005", email="grace.okonjo@mail.example"), id="or address"),
+        pytest.param(refund(2400, "ORD-10042", again_after="RF-0123456789"), id="a refund that is not theirs"),
+        pytest.param(("cancel_subscription", {"subscription_reference": "SUB-3001"}), id="a subscription"),
+    ],
+)
+async def test_nothing_of_another_customer_is_quoted_or_done_whatever_a_call_says(acme, call):
+    # given a turn of Tom's ticket that reaches for what is somebody else's
+    turn = acme.turn(call)
+    [quote] = await acme.quote(turn)
+    # then it names nobody, would do nothing, and does nothing when it is forwarded and approved even so
+    assert (quote.subject, quote.effect) == (None, None)
+    assert quote.will_fail
+    acme.decisions = [approval(quote.digest)]
+    executed = await acme.execute(turn, [quote])
+    assert executed.results[0].is_error
+    assert acme.refunds() == []
+    assert acme.rows("select status from shop.subscriptions where reference = 'SUB-3001'") == [{"status": "active"}]
+
+
+async def test_who_writes_from_an_address_that_only_looks_like_a_customers_is_not_that_customer(acme):
+    acme.email = "tom.whitf\u0456eld@mail.example"
+    quotes = await acme.quote(acme.turn(refund(4000), ("escalate_to_human", {"summary": "x", "reason": "y"})))
+    assert [quote.subject for quote in quotes] == [None, None]
+    assert quotes[0].will_fail
 
 
 async def test_from_an_address_that_the_shop_does_not_know_nothing_is_shown_but_a_person_can_be_asked(acme):
