@@ -35,6 +35,7 @@ from .quotes import ABOUT, refund
 from .told import LEE, LIA, SAM, SUE, Told
 
 Said = tuple[int, Person, str, bool, int]
+CHANGED = {"amount_pence": 1}
 
 
 # Said again here on purpose: a mistake of the rules must not hide itself.
@@ -210,7 +211,7 @@ def propose(run: Told, calls: list[CallQuote]) -> None:
 
 def decided(quote: CallQuote, by: Person, decision: str, digest_is_right: bool) -> CallDecided:
     digest = quote.digest if digest_is_right else sha256("another")
-    edited = {"amount_pence": 1} if decision == "edit" else None
+    edited = CHANGED if decision == "edit" else None
     said = {"turn": 1, "call_id": quote.call_id, "digest": digest, "by": by, "edited": edited}
     return CallDecided.model_validate(said | {"decision": "approve" if decision == "edit" else decision})
 
@@ -222,7 +223,7 @@ def changed(quote: CallQuote, data: st.DataObject) -> CallQuote:
     customer = data.draw(st.sampled_from([quote.subject] * 5 + ["C-2"]))
     again = refund(quote.call_id, to, today=data.draw(st.sampled_from([to, to, None])), customer=customer)
     facts = quote.facts.model_copy(update={"refunded_today_minor": again.facts.refunded_today_minor})
-    return again.model_copy(update={"edited": quote.digest, "facts": facts})
+    return again.model_copy(update={"edited": quote.digest, "arguments": CHANGED, "facts": facts})
 
 
 def tell(run: Told, calls: list[CallQuote], said: list[Said], data: st.DataObject) -> None:

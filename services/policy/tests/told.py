@@ -1,5 +1,6 @@
 """A run told fact by fact, with policy answering as it would."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from contracts.facts import (
 )
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.personal import plan_of, take_out
 from contracts.subjects import RunKey
 from contracts.testing import person, started
 from policy import domain
@@ -40,6 +42,7 @@ class Told:
         self.now = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
         self.log = MemoryLog(clock=lambda: self.now)
         self.pack = pack
+        self._sealed: dict[str, Event] = {}
         self.say(started(requested_by))
 
     @property
@@ -52,8 +55,19 @@ class Told:
 
     def hear(self, event: Event) -> Fact | None:
         """What policy says of the event; it becomes part of the run."""
-        draft = domain.react(self.history, event, self.pack)
+        history = self.history
+        read = History(history.key, tuple(map(self._read, history.events)), history.head)
+        draft = domain.react(read, self._read(event), self.pack)
         return self.log.say(self.history, draft).fact if draft else None
+
+    def _read(self, event: Event) -> Event:
+        """The event as policy reads it: it has no key to what is personal."""
+        if event.id not in self._sealed:
+            assert event.fact is not None
+            data = event.fact.model_dump(mode="json")
+            take_out(plan_of(event.kind), data)
+            self._sealed[event.id] = replace(event, fact=type(event.fact).model_validate(data))
+        return self._sealed[event.id]
 
     def quote(self, *quotes: CallQuote, turn: int = 1, attempt: int = 1) -> Fact | None:
         """What policy says of a fresh quote."""
