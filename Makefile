@@ -11,7 +11,7 @@ endif
 UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down demo evaluate bench check format test lock docs clean
+.PHONY: help setup up down demo evaluate bench check format test lock docs attack clean
 
 help: ## list these verbs
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -60,6 +60,9 @@ lock: setup ## resolve the dependencies anew and write requirements.lock
 docs: setup ## write the pages that are made from the code
 	@$(BIN)/python -m contracts.catalogue > docs/events.md
 	@$(BIN)/python -m turngate.broker > deploy/nats.conf
+
+attack: setup ## attack a system with each service's credentials; write the table of docs/threat-model.md
+	@$(BIN)/python -m tests.attack
 
 clean: ## remove .venv and the local system's data
 	rm -rf $(VENV) .turngate

@@ -406,6 +406,28 @@ async def test_asking_what_one_may_not_is_refused_at_once(house: House) -> None:
 
 
 @own_server
+async def test_a_service_that_may_not_listen_is_told_so_before_it_is_ready(house: House) -> None:
+    bus = await house.bus("policy")
+    await bus.settled()
+
+    async def nothing(_: Json) -> Json:
+        return {}
+
+    await bus.answer("ask.tools.quote", nothing)
+    with pytest.raises(Forbidden, match=r"listen on ask\.tools\.quote"):
+        await bus.settled()
+
+
+@own_server
+async def test_words_that_nobody_waits_for_are_refused_aloud_too(house: House, key: RunKey) -> None:
+    bus = await house.bus("policy")
+    await bus.live(key, {"text": "I am not the model"})
+    await bus.settled()
+    (refused,) = bus.refused
+    assert f"does not let this service publish live.{key.tenant}.{key.run}".lower() in str(refused).lower()
+
+
+@own_server
 async def test_a_handler_that_may_not_say_its_fact_ends_in_a_dead_letter(
     fresh_house: House, key: RunKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:

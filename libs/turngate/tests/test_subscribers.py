@@ -13,7 +13,7 @@ from typing import Any
 
 import nats.errors
 import pytest
-from contracts.connection import connect
+from contracts.connection import connect, settle
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
 from contracts.history import History
@@ -103,7 +103,7 @@ class Other:
             self.live.append(message.subject)
 
         await self.nc.subscribe(self.told["live"], cb=heard)
-        await self.nc.flush()
+        await settle(self.nc)
 
     async def pull(self, count: int) -> list[int]:
         """The sequences of the next facts, acknowledged; more than that many where there are more."""
@@ -128,7 +128,7 @@ class Other:
                 await self.nc.publish(subject, b"{}", reply=self.nc.new_inbox())
         async with asyncio.timeout(SOON):
             while missing := {subject.lower() for subject in subjects} - set(self.refused):
-                await self.nc.flush()
+                await settle(self.nc)
                 await asyncio.sleep(0.01)
         assert not missing
 
@@ -217,7 +217,7 @@ async def test_a_pull_answered_to_somebody_elses_subject_reaches_nobody(house: H
                 await other.nc.publish(
                     f"$JS.API.CONSUMER.MSG.NEXT.RUNS.{told['consumer']}", b'{"batch":1}', reply=reply
                 )
-            await other.nc.flush()
+            await settle(other.nc)
             assert await other.pull(0) is not None
         assert (await root.jetstream().stream_info("RUNS")).state.last_seq == before
 

@@ -110,7 +110,7 @@ class Bus:
 
     async def settled(self) -> None:
         """Returns once the broker knows what this service hears and answers. Raises Forbidden where it may not."""
-        await self.nc.flush()
+        await connection.settle(self.nc)
         for refused in self.refused:
             if refused.listening:
                 raise Forbidden(str(refused))

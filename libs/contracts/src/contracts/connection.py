@@ -19,7 +19,8 @@ async def connect(settings: BrokerSettings, client: Client | None = None, **opti
         password = settings.nats_password.get_secret_value() if settings.nats_password else None
         options |= {"user": settings.nats_user, "password": password}
     if settings.nats_tls_ca is not None:
-        options["tls"] = _trust(settings)
+        # Before anything else is said: otherwise whoever sits between could say that this broker speaks no TLS.
+        options |= {"tls": _trust(settings), "tls_handshake_first": True}
     await client.connect(settings.nats_url, **options)
     return client
 
@@ -36,3 +37,9 @@ def _trust(settings: BrokerSettings) -> ssl.SSLContext:
     if settings.nats_tls_cert is not None:
         context.load_cert_chain(settings.nats_tls_cert, settings.nats_tls_cert_key)
     return context
+
+
+async def settle(nc: Client) -> None:
+    """Returns once the broker has dealt with all that was sent before, and we have heard what it refused of it."""
+    for _ in range(2):  # nats-py's first ping overtakes what still waits to be written
+        await nc.flush()

@@ -14,7 +14,8 @@ class BrokerSettings(BaseSettings):
     """Where the broker is, and as whom it is entered: by the seed of an NKey (services), or by name and password.
 
     nats_tls_ca: the certificates that the broker's is signed by; with it, nothing is said to a broker that has no such
-    certificate for its name. nats_tls_cert, nats_tls_cert_key: our own, for a broker that asks for one.
+    certificate for its name. The broker has to take the handshake first (`handshake_first: true`, or `"auto"`).
+    nats_tls_cert, nats_tls_cert_key: our own, for a broker that asks for one.
     """
 
     model_config = SettingsConfigDict(
