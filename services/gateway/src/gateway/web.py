@@ -23,6 +23,7 @@ from gateway.problems import Problem
 from gateway.routes import approvals, events, health, runs, tickets
 
 logger = structlog.get_logger()
+PLAIN = health.router
 ROUTERS = (tickets.router, runs.router, approvals.router, events.router)
 UNTRACED = "/healthz,/readyz,/metrics,/static"
 CONSOLE = (door.router, pages.router, forms.router, streams.router)
@@ -50,7 +51,7 @@ def application(gateway: Gateway) -> FastAPI:
     refusal = {"description": "Why not, and what to do", "content": {problems.MEDIA_TYPE: problem}}
     for router in ROUTERS:
         app.include_router(router, responses={"4XX": refusal, "5XX": refusal})
-    app.include_router(health.router, responses={"5XX": refusal})
+    app.include_router(PLAIN, responses={"5XX": refusal})
     for router in CONSOLE:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=str(files("gateway.console") / "static")), "static")

@@ -35,7 +35,7 @@ async def start(
 
 @router.post("/runs/{run}/decisions")
 async def decide(
-    ports: Ports, asker: Annotated[Principal, Depends(may("read"))], request: Request, run: str
+    ports: Ports, asker: Annotated[Principal, Depends(may("decide"))], request: Request, run: str
 ) -> Response:
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     try:

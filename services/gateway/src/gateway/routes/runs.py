@@ -62,7 +62,7 @@ async def show_run(ports: Ports, asker: Reader, run: str) -> shapes.Run:
 @router.post("/{run}/decisions")
 async def decide(
     ports: Ports,
-    asker: Annotated[Principal, Depends(may("read"))],
+    asker: Annotated[Principal, Depends(may("decide"))],
     request: Request,
     run: str,
     wanted: Decide,
