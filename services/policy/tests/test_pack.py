@@ -1,6 +1,7 @@
 """A pack says what is wrong with it, and where."""
 
 import hashlib
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 from contracts.facts import Needs
 from hypothesis import given
 from hypothesis import strategies as st
-from policy.pack import InvalidPack, parse
+from policy import domain, limits, rules
+from policy.pack import InvalidPack, Limits, parse
 from policy.packs import Packs
 
 from .quotes import PACK
@@ -156,3 +158,23 @@ def test_the_deployed_packs_hold_the_limits_of_the_demo(tenant: str, currency: s
     assert (pack.name, pack.currency, pack.refund.automatic_up_to) == (tenant, currency, 5000)
     assert [tier.up_to for tier in pack.refund.tiers] == [50000, 200000]
     assert (pack.hold.remind_after_seconds, pack.hold.expires_after_seconds) == (18 * 3600, 24 * 3600)
+
+
+def test_the_packs_of_the_guide_can_be_read_and_say_what_it_says() -> None:
+    guide = (Path(__file__).parents[1] / "PACKS.md").read_text()
+    smallest, more = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+
+    assert parse(smallest).limits == Limits()
+    limited = parse(smallest + more).limits
+    assert all(limited.model_dump().values()), "the guide has every limit"
+    assert parse(smallest + "mode: audit\n").audits
+
+
+def test_the_guide_names_every_rule() -> None:
+    guide = (Path(__file__).parents[1] / "PACKS.md").read_text()
+    code = "".join(Path(module.__file__).read_text() for module in (rules, limits, domain))
+    said = set(re.findall(r'(?:Run|Refuse|AskPeople)\(\s*"([a-z-]+)"', code)) | {rules.AUTOMATIC, rules.UNKNOWN}
+    said |= set(re.findall(r'_total\("([a-z-]+)"', code)) | set(re.findall(r'Bound\(f?"([a-z-]+)"', code))
+
+    assert len(said) > 20
+    assert [rule for rule in said if f"`{rule}`" not in guide and not f"`{rule}".startswith("`tenant-day-")] == []
