@@ -53,7 +53,11 @@ def proposed(*calls: ToolCall, turn: int = 1) -> TurnProposed:
 
 def forwarded(quoted: TurnQuoted, declined: str = "", guards: Sequence[Guard] = ()) -> TurnForwarded:
     verdicts = [
-        Verdict(call_id=q.call_id, verdict="declined" if q.call_id == declined else "run", digest=q.digest, rule="test")
+        Verdict(call_id=q.call_id, verdict="run", digest=q.digest, rule="test")
+        if q.call_id != declined
+        else Verdict(
+            call_id=q.call_id, verdict="declined", digest=q.digest, rule="declined", reason="A person declined this."
+        )
         for q in quoted.quotes
     ]
     return TurnForwarded(turn=quoted.turn, attempt=quoted.attempt, pack=PACK, verdicts=verdicts, guards=list(guards))

@@ -164,7 +164,8 @@ async def test_of_a_turn_with_several_held_calls_each_gets_what_people_made_of_i
     event, quotes = await quoted(others, *calls)
     hold = await others.say(_all_held(quotes), event)
     # when one is declined, one is approved and one is lowered, to what the declined one was
-    await others.say(decided(quotes, "a", decision="decline"), hold)
+    no = decided(quotes, "a", decision="decline").model_copy(update={"note": " Worn, see the photos. "})
+    await others.say(no, hold)
     await others.say(decided(quotes, "b"), hold)
     await others.say(decided(quotes, "c", amount_pence=4000), hold)
     # then the new quote shows what would come of it: the third repeats nothing, since the first will not run
@@ -174,6 +175,7 @@ async def test_of_a_turn_with_several_held_calls_each_gets_what_people_made_of_i
     await others.say(forwarded(again, declined="a"), event)
     done = await executed(others)
     assert [result.is_error for result in done.results] == [True, False, False]
+    assert done.results[0].content == "A person declined this. They said: Worn, see the photos."
     assert done.approved_by == {"b": ["sam"], "c": ["sam"]}
     assert sorted(acme.refunds()) == [4000, 5000]
 

@@ -61,7 +61,7 @@ class Asked:
         edits = {**turn.edits, call_id: Edit(was.digest, edited)}
         toolset = self._toolsets.get(turn.started.toolset)
         changed = Turn.of(key, turn.started, toolset, turn.proposal_id, turn.proposed, edits)
-        now = _of(await self._turns.quote(changed, turn.declined - {call_id}), call_id)
+        now = _of(await self._turns.quote(changed, turn.declined.keys() - {call_id}), call_id)
         if now is None:
             raise LookupError(f"Call {call_id} of {key.run} was quoted and has no quote.")
         return {"status": 200, "was": was.model_dump(mode="json"), "quote": now.model_dump(mode="json")}

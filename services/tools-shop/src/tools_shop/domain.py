@@ -34,26 +34,30 @@ T = TypeVar("T", TurnProposed, TurnQuoted, TurnExecuted, TurnHeld, TurnForwarded
 
 @dataclass(frozen=True, slots=True)
 class OwesQuote:
-    """The turn was proposed and has no quote, or a person changed a held call of it: `edits` and `declined` are what
-    people have said of its calls by now."""
+    """The turn was proposed and has no quote, or a person changed a held call of it: `edits` and `declined` (with their
+    notes) are what people have said of its calls by now."""
 
     started: RunStarted
     proposal_id: str
     proposed: TurnProposed
     attempt: int = 1
     edits: Mapping[str, Edit] = field(default_factory=dict)
-    declined: frozenset[str] = frozenset()
+    declined: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class OwesExecution:
-    """The turn's last quote was forwarded. Where the run has ended, only what had been done already is still said."""
+    """The turn's last quote was forwarded; `declined` are the notes of who declined a call of it.
+
+    Where the run has ended, only what had been done already is still said.
+    """
 
     started: RunStarted
     proposal_id: str
     proposed: TurnProposed
     quoted: TurnQuoted
     forwarded: TurnForwarded
+    declined: Mapping[str, str]
     ended: bool
 
 
@@ -66,7 +70,7 @@ class OpenTurn:
     proposed: TurnProposed
     quoted: TurnQuoted
     edits: Mapping[str, Edit]
-    declined: frozenset[str]
+    declined: Mapping[str, str]
 
 
 def owed(history: History, event: Event) -> OwesQuote | OwesExecution | None:
@@ -112,12 +116,12 @@ def _changed(history: History, decided: CallDecided) -> OwesQuote | None:
     return OwesQuote(turn.started, turn.proposal_id, turn.proposed, attempt, turn.edits, turn.declined)
 
 
-def _said(history: History, turn: int) -> tuple[dict[str, Edit], frozenset[str]]:
+def _said(history: History, turn: int) -> tuple[dict[str, Edit], dict[str, str]]:
     """What people have made of the turn's calls: the first change of a held call since its last quote, and what they
-    declined."""
+    declined, with their notes."""
     edits: dict[str, Edit] = {}
     changed: set[str] = set()
-    declined: set[str] = set()
+    declined: dict[str, str] = {}
     held: TurnHeld | None = None
     for event in history.events:
         match event.fact:
@@ -129,11 +133,11 @@ def _said(history: History, turn: int) -> tuple[dict[str, Edit], frozenset[str]]
                 if not any((h.call_id, h.digest) == (decided.call_id, decided.digest) for h in held.holds):
                     continue
                 if decided.decision == "decline":
-                    declined.add(decided.call_id)
+                    declined.setdefault(decided.call_id, decided.note.strip())
                 elif decided.edited is not None and decided.call_id not in changed:
                     edits[decided.call_id] = Edit(decided.digest, decided.edited)
                     changed.add(decided.call_id)
-    return edits, frozenset(declined)
+    return edits, declined
 
 
 def _execution(history: History, started: RunStarted, forwarded: TurnForwarded) -> OwesExecution | None:
@@ -144,7 +148,8 @@ def _execution(history: History, started: RunStarted, forwarded: TurnForwarded) 
     (event, proposed), (_, quoted) = proposal, quote
     if quoted.attempt != forwarded.attempt:
         return None
-    return OwesExecution(started, event.id, proposed, quoted, forwarded, history.end is not None)
+    _, declined = _said(history, turn)
+    return OwesExecution(started, event.id, proposed, quoted, forwarded, declined, history.end is not None)
 
 
 def _last(history: History, kind: type[T], turn: int) -> tuple[Event, T] | None:

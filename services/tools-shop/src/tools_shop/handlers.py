@@ -70,7 +70,7 @@ class Handlers:
             return _executed(turn, of_receipt(receipt)) if receipt else None
         verdicts = {verdict.call_id: verdict for verdict in forwarded.verdicts}
         quoted = {quote.call_id: quote for quote in owes.quoted.quotes}
-        order = Order(forwarded.attempt, verdicts, quoted, forwarded.guards)
+        order = Order(forwarded.attempt, verdicts, quoted, forwarded.guards, owes.declined)
 
         async def record() -> Record:
             return await self._record(key, event, turn.caller.turn, edited=bool(edits))

@@ -58,12 +58,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What policy forwarded: its verdicts by call id, the quotes that they are about, and the guards that must hold."""
+    """What policy forwarded: its verdicts by call id, the quotes that they are about, and the guards that must hold.
+
+    `notes` are of the people who declined a call: policy does not repeat them, for it cannot read them.
+    """
 
     attempt: int
     verdicts: Mapping[str, Verdict]
     quotes: Mapping[str, CallQuote]
     guards: Sequence[Guard] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def declined(self) -> frozenset[str]:
@@ -301,13 +305,21 @@ def _results(turn: Turn, order: Order, outcomes: Outcomes) -> list[CallResult]:
     for call in turn.calls:
         outcome = outcomes.get(call.call_id)
         if call.call_id in order.declined:
-            reason = order.verdicts[call.call_id].reason or "This was declined, so it was not done."
-            results.append(calls.refused(call.call_id, reason, "declined"))
+            results.append(calls.refused(call.call_id, _why_declined(order, call.call_id), "declined"))
         elif outcome is None:
             raise LookupError(f"Call {call.call_id} was run and came to nothing.")
         else:
             results.append(calls.result(call, outcome))
     return calls.fitted(results)
+
+
+def _why_declined(order: Order, call_id: str) -> str:
+    verdict = order.verdicts[call_id]
+    reason = verdict.reason or "This was declined, so it was not done."
+    if call_id not in order.notes or verdict.rule != "declined":
+        return reason
+    note = order.notes[call_id]
+    return f"{reason} They said: {note}" if note else f"{reason} They gave no reason."
 
 
 def _unauthorised(turn: Turn, missing: Mapping[str, Refusal]) -> list[CallResult]:
