@@ -44,6 +44,7 @@ EXAMPLES: dict[str, f.Fact] = {
         f.RunFailed(reason="The agent could not go on. Nothing was done since the last step."),
         f.RunTakenOver(by=_alex, reason="the customer asked for a person"),
         f.PersonSaid(by=_alex, text="Hello Tom, I have taken this over."),
+        f.RunErased(by=f.Person(subject="ada", issuer="https://issuer.example", role="admin")),
         f.TurnProposed(
             turn=1,
             agent="support",
@@ -147,5 +148,6 @@ TENANT_EXAMPLES: dict[str, f.Fact] = {
         f.StopLifted(stop_id="s-1", reason="it is over", by=_ada),
         f.PolicyPromoted(pack=_pack, text="name: acme\nversion: 1\n", report={"would_change": 0}, by=_lee),
         f.BudgetSet(day_micro_usd=50_000_000, by=_ada),
+        f.CustomerErased(customer="cust-1004", by=_ada),
     )
 }

@@ -283,6 +283,13 @@ class PersonSaid(Fact):
     text: Personal[Text]
 
 
+@said_by("desk", "run-erased")
+class RunErased(Fact):
+    """The run's customer was erased: what was personal in its facts is lost, and views of it forget what they hold."""
+
+    by: Person
+
+
 # The agent (agent-runner)
 
 
@@ -489,6 +496,14 @@ class BudgetSet(Fact):
     """What the tenant's model calls may cost a day (UTC); None: no limit."""
 
     day_micro_usd: Count | None
+    by: Person
+
+
+@said_by("approvals", "customer-erased", catalogue=TENANT_FACTS)
+class CustomerErased(Fact):
+    """From now on nothing of this customer's is to be known here: `customer` is the shop's id."""
+
+    customer: Name
     by: Person
 
 

@@ -1,7 +1,7 @@
 """Which fields of a fact can hold personal data, taken out of what is published and put back for who may see it."""
 
 from functools import cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from contracts.facts import CATALOGUE, PERSONAL, Json, Part
 
@@ -10,6 +10,7 @@ ERASED = "[erased]"
 
 # A field's name → None where the field is personal, or the plan of the parts that it is made of.
 Plan = dict[str, "Plan | None"]
+P = TypeVar("P", bound=Part)
 
 
 def plan_of(kind: str) -> Plan:
@@ -58,6 +59,13 @@ def put_back(plan: Plan, data: Json, taken: Json) -> None:
                 put_back(inner, item, part)
         else:
             raise ValueError(f"what was sealed of {name} does not fit the rest")
+
+
+def erased(part: P) -> P:
+    """The same without its personal data."""
+    data = part.model_dump(mode="json")
+    take_out(_plan(type(part)), data, ERASED)
+    return part.model_validate(data)
 
 
 @cache

@@ -101,6 +101,7 @@ SAYINGS: dict[type[f.Fact], Callable[[Any], str]] = {
     f.RunFailed: lambda fact: fact.reason,
     f.RunTakenOver: lambda fact: f"{fact.by.subject} answers from here on. {fact.reason}",
     f.PersonSaid: lambda fact: f"{fact.by.subject}: “{fact.text}”",
+    f.RunErased: lambda fact: f"{fact.by.subject} had the customer erased: what was personal here is lost",
     f.TurnProposed: lambda fact: f"turn {fact.turn}: " + "; ".join(_call(call) for call in fact.calls),
     f.HandedOver: lambda fact: f"{fact.from_agent} hands over to {fact.to_agent}",
     f.AnswerUnfinished: lambda fact: f"the model stopped at {fact.stop_reason}; next: {fact.next}",

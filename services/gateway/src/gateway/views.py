@@ -22,6 +22,7 @@ from contracts.facts import (
     ReplyGiven,
     RunCancelled,
     RunEnded,
+    RunErased,
     RunFailed,
     RunStarted,
     RunTakenOver,
@@ -36,6 +37,7 @@ from contracts.facts import (
     Usage,
 )
 from contracts.people import enough
+from contracts.personal import ERASED, erased
 from pydantic import BaseModel, ConfigDict
 
 Spent = TurnProposed | ReplyGiven | AnswerUnfinished
@@ -208,7 +210,34 @@ def evolve(view: RunView | None, event: Event) -> RunView | None:
             **_spent(view, event.fact),
         }
     )
+    if isinstance(event.fact, RunErased):
+        return _erased(seen)
     return seen.model_copy(update=_changes(seen, event))
+
+
+def _erased(view: RunView) -> RunView:
+    """The view without anything that its customer could be known by, but the shop's id."""
+    return view.model_copy(
+        update={
+            "subject": ERASED,
+            "body": ERASED,
+            "customer": erased(view.customer),
+            "reason": view.reason and ERASED,
+            "handover": view.handover and ERASED,
+            "reply": view.reply and ERASED,
+            "last_step": "The customer was erased",
+            "quotes": tuple(map(erased, view.quotes)),
+            "held": tuple(
+                call.model_copy(
+                    update={
+                        "quote": erased(call.quote),
+                        "seats": tuple(seat.model_copy(update={"note": seat.note and ERASED}) for seat in call.seats),
+                    }
+                )
+                for call in view.held
+            ),
+        }
+    )
 
 
 def _started(event: Event, fact: RunStarted) -> RunView:

@@ -24,6 +24,7 @@ from contracts.facts import (
     ReplyGiven,
     RunCancelled,
     RunEnded,
+    RunErased,
     RunFailed,
     RunStarted,
     RunTakenOver,
@@ -272,6 +273,8 @@ def told(event: Event) -> Row:
             return row(event, "chat", "Customer", says=fact.text)
         case PersonSaid() as fact:
             return row(event, "reply", f"{fact.by.subject} replied", says=fact.text)
+        case RunErased() as fact:
+            return row(event, "no", "Erased", detail=f"{fact.by.subject} had the customer erased")
         case HandedOver() as fact:
             return row(event, "fwd", f"{fact.from_agent} handed over to {fact.to_agent}", detail=_note(fact.note))
         case AnswerUnfinished() as fact:
