@@ -139,6 +139,15 @@ class House:
         assert [str(violation) for violation in verify(events)] == []
         return events
 
+    async def nothing_in_hand(self) -> None:
+        """Returns once the agent-runner has dealt with everything that it was to hear."""
+        async with asyncio.timeout(20):
+            while True:
+                consumer = await self.nc.jetstream().consumer_info("RUNS", "agent-runner")
+                if not (consumer.num_pending or consumer.num_ack_pending):
+                    return
+                await asyncio.sleep(0.02)
+
     def _of(self, key: RunKey) -> list[Event]:
         return [event for event in self._events if event.key == key]
 

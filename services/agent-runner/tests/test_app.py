@@ -22,6 +22,7 @@ from contracts.facts import (
     TurnExecuted,
     TurnProposed,
 )
+from nats.aio.msg import Msg
 from standin.director import Director
 from turngate.testing import Database, NatsAccess
 
@@ -93,6 +94,23 @@ async def test_the_models_words_are_heard_while_it_speaks_and_are_no_facts(
     assert "".join(body.get("text", "") for _, body in home.live) == REPLY["text"]
     assert home.live[-1][1] == {"step": 1, "done": True}
     assert len(events) == 3
+
+
+async def test_a_longer_run_costs_no_more_reads_of_the_log(home: House, told: Settings, director: Director) -> None:
+    read: list[str] = []
+
+    async def asked(message: Msg) -> None:
+        if message.reply.startswith("_INBOX_agent-runner"):
+            read.append(message.data.decode())
+
+    await home.nc.subscribe("$JS.API.DIRECT.GET.RUNS", cb=asked)
+    await director.script("TCK-18", [*([LOOK] * 8), REPLY])
+    async with running(told):
+        events = await home.ended(await home.starts("TCK-18-1"))
+        await home.nothing_in_hand()
+    assert len(events) == 1 + 8 * 4 + 2
+    # One a turn at most, where the answer to an append and what follows from it come together.
+    assert len(read) <= 8, read
 
 
 async def test_a_looping_agent_is_asked_exactly_twelve_times(home: House, told: Settings, director: Director) -> None:

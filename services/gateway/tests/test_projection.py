@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 import psycopg
 import pytest
+from contracts.facts import CustomerSaid, Fact
+from gateway import projection
 from gateway.desk import Desk, NewTicket, TicketView, next_reference, open_pool
 from gateway.overviews import Overviews
 from gateway.rebuild import rebuild
@@ -52,6 +54,30 @@ async def test_a_run_that_no_row_can_hold_stops_no_other_runs_views(world: World
 
     assert set(await views(world)) == {"TCK-3-1"}
     assert [view.run for view in await world.desk.runs("globex")] == ["TCK-3-1"]
+
+
+async def test_who_asks_for_a_list_does_not_wait_for_facts_to_gather(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projection, "_GATHERS", 3600)
+    async with world.client() as alex:
+        for fact, status in ((started(), "running"), (ended(), "resolved")):
+            await world.others.say("TCK-2004-1", fact)
+            [run] = (await alex.get("/v1/runs")).json()["runs"]
+            assert run["status"] == status
+
+
+async def test_a_fact_that_leaves_a_tickets_status_as_it_was_writes_no_ticket(world: World) -> None:
+    async def version(said: Fact) -> int:
+        await world.others.say("TCK-2004-1", said)
+        await world.seen("TCK-2004-1")
+        with psycopg.connect(world.superuser, autocommit=True) as connection:
+            row = connection.execute("select xmin::text from desk.tickets where reference = 'TCK-2004'").fetchone()
+            assert row is not None
+            return int(row[0])
+
+    versions = [await version(said) for said in (started(), CustomerSaid(text="Hello", message_id="1"), ended())]
+    assert versions[0] == versions[1] < versions[2]
 
 
 async def test_the_views_are_made_anew_under_a_running_gateway(world: World) -> None:
