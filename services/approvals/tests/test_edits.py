@@ -259,6 +259,16 @@ def test_a_change_ends_the_waiting_of_its_hold(run: Told, held: Event) -> None:
     assert domain.next_look(run.history, run.now) is None
 
 
+def test_a_change_by_one_ends_the_waiting_of_a_hold_that_needs_two(run: Told) -> None:
+    run.quote(WAS)
+    run.hold(hold(needs=TWO))
+    edit(run)
+
+    assert detail(run.ask(LEE, hold())).startswith("sam changed this and approved it")
+    run.wait(hours=24)
+    assert run.look() is None
+
+
 def test_a_change_ends_the_waiting_of_the_whole_turn_which_is_quoted_anew(run: Told) -> None:
     run.quote(WAS, quote("b"))
     run.hold(hold("a"), hold("b"), escalates=True)

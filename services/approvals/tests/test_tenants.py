@@ -8,7 +8,7 @@ from approvals.answers import Known, No
 from approvals.requests import SAY_OF_TENANT
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
-from contracts.facts import BudgetSet, Json, Pack, Person, PolicyPromoted, StopLifted, StopSet
+from contracts.facts import BudgetSet, CustomerErased, Json, Pack, Person, PolicyPromoted, StopLifted, StopSet
 from contracts.history import History
 from contracts.memory import MemoryLog
 from contracts.subjects import TenantKey
@@ -21,6 +21,7 @@ ADA, ABE = person("ada", "admin"), person("abe", "admin")
 STOP: Json = {"say": "stop-set", "tool": "issue_refund", "above_minor": 10000, "reason": "A wave of false claims."}
 LIFT: Json = {"say": "stop-lifted", "stop_id": "stop-1", "reason": "It is over."}
 BUDGET: Json = {"say": "budget-set", "day_micro_usd": 50_000_000}
+ERASE: Json = {"say": "customer-erased", "customer": "C-1004"}
 PROMOTE: Json = {"say": "policy-promoted", "text": "name: acme", "report": {"would_change": 3}}
 
 
@@ -55,13 +56,14 @@ def status(outcome: object) -> int:
 
 
 def test_each_word_becomes_a_fact_of_the_tenant_that_says_who(line: Line) -> None:
-    said = [line.say(STOP), line.say(LIFT), line.say(PROMOTE, LEE, pack()), line.say(BUDGET)]
+    said = [line.say(STOP), line.say(LIFT), line.say(PROMOTE, LEE, pack()), line.say(BUDGET), line.say(ERASE)]
 
     assert [event.fact for event in said if isinstance(event, Event)] == [
         StopSet(stop_id="stop-1", tool="issue_refund", above_minor=10000, reason="A wave of false claims.", by=ADA),
         StopLifted(stop_id="stop-1", reason="It is over.", by=ADA),
         PolicyPromoted(pack=pack(), text="name: acme", report={"would_change": 3}, by=LEE),
         BudgetSet(day_micro_usd=50_000_000, by=ADA),
+        CustomerErased(customer="C-1004", by=ADA),
     ]
 
 
@@ -71,6 +73,7 @@ def test_each_word_becomes_a_fact_of_the_tenant_that_says_who(line: Line) -> Non
         *((STOP, by, "stop") for by in (ALEX, SAM, LEE, person("ari", "auditor"), person("cust-1", "customer"))),
         *((LIFT, by, "stop") for by in (ALEX, SAM, LEE)),
         *((BUDGET, by, "stop") for by in (ALEX, SAM, LEE)),
+        *((ERASE, by, "erase") for by in (ALEX, SAM, LEE)),
         *((PROMOTE, by, "policy") for by in (ALEX, SAM, ADA)),
     ],
 )
@@ -114,7 +117,7 @@ def test_a_name_that_a_stop_has_had_is_not_given_again(line: Line) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "by"), [(STOP, ADA), (STOP | {"stop_id": "fraud"}, ADA), (PROMOTE, LEE), (BUDGET, ADA)]
+    ("body", "by"), [(STOP, ADA), (STOP | {"stop_id": "fraud"}, ADA), (PROMOTE, LEE), (BUDGET, ADA), (ERASE, ADA)]
 )
 def test_the_same_request_again_brings_the_same_fact(line: Line, body: Json, by: Person) -> None:
     first = line.say(body, by, pack(), request="r-1")
@@ -192,6 +195,7 @@ def test_a_budget_may_be_taken_away(line: Line) -> None:
         PROMOTE | {"pack": {"name": "acme", "version": 9, "digest": sha256("mine")}},
         PROMOTE | {"report": {"x": "y" * 20_000}},
         {"say": "budget-set"},
+        ERASE | {"customer": "C 1004"},
         BUDGET | {"day_micro_usd": 1.5},
         {},
     ],

@@ -71,7 +71,7 @@ def hearing_of_tenants(log: Log, verifier: Verifier, ask: Ask) -> Answer:
         if (no := tenants.barred(asked, principal)) is not None:
             return on_the_wire(no)
         answer = on_the_wire(await _say_of_tenant(log, asked, principal, ask))
-        stop("approvals.before-answer-of-tenant")
+        stop("approvals.before-answer")
         return answer
 
     return answer
