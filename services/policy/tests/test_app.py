@@ -51,6 +51,7 @@ async def policy(server: NatsAccess) -> AsyncIterator[None]:
         log = JetStreamLog(bus.nc, domain.READS)
         bus.on_error.append(log.on_error)
         await app.start(bus, log, settings, stack)
+        await bus.nc.flush()
         yield
 
 

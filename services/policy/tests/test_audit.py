@@ -88,7 +88,10 @@ def test_what_cannot_be_weighed_waits_for_those_who_release_the_most(run: Told, 
     assert held.would_have
     assert rule in held.would_have[0]
     assert run.decide(SAM, quote) is None
-    assert verdicts(run.decide(LEE, quote)) == {"a": "run"}
+    answer = run.decide(LEE, quote)
+    assert verdicts(answer) == {"a": "run"}
+    assert isinstance(answer, TurnForwarded)
+    assert all(guard.subject for guard in answer.guards)
 
 
 def test_a_hold_that_is_declined_has_nothing_more_on_record(run: Told) -> None:

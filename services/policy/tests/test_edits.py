@@ -150,6 +150,7 @@ def test_a_change_by_someone_who_may_decide_nothing_releases_nothing(run: Told, 
     held = run.quote(changed(refund("a"), 12_000), attempt=2)
 
     assert isinstance(held, TurnHeld)
+    assert held.holds[0].edited_by == by
     assert run.decide(by, changed(refund("a"), 12_000)) is None
     assert verdicts(run.decide(SAM, changed(refund("a"), 12_000))) == {"a": "run"}
 
@@ -302,3 +303,14 @@ def test_of_two_who_change_the_same_call_the_first_is_the_one(run: Told) -> None
     assert answer.verdicts[0].reason == "Released by sam."
     assert isinstance(run.history.events[-1].fact, TurnForwarded)
     assert len(run.history.all(CallDecided)) == 2
+
+
+def test_whoever_changes_a_call_that_another_has_changed_already_is_not_taken_for_them(run: Told) -> None:
+    run.quote(refund("a"))
+    edit(run, ALEX, refund("a"), 17_000)
+    edit(run, SAM, refund("a"), 12_000)
+
+    held = run.quote(changed(refund("a"), 17_000), attempt=2)
+
+    assert isinstance(held, TurnHeld), "sam never saw what alex made of it"
+    assert held.holds[0].edited_by == ALEX

@@ -164,10 +164,9 @@ class Decisions:
             if may_release(unlimited, hold.needs, self._started, hold.edited_by):
                 call.declined = Declined("declined", "A person declined this, so it was not done.")
         elif decided.edited is not None:
-            # What it comes to will tell whether they may release it. Here: whether they may decide at all.
-            if may_release(decided.by, Needs(amount_minor=0), self._started, hold.edited_by):
-                call.edits.append(Edit(decided.by, hold.digest))
-                self.requoting = True
+            # Whoever it was, the shop quotes it anew. What it comes to will tell whether they may release it.
+            call.edits.append(Edit(decided.by, hold.digest))
+            self.requoting = True
         elif may_release(decided.by, hold.needs, self._started, hold.edited_by):
             call.approvals.append(Approval(decided.by, decided.digest))
 

@@ -63,7 +63,7 @@ def judge(quotes: Sequence[CallQuote], pack: PolicyPack, about: About) -> list[J
     judgements: list[Judgement] = []
     for quote in quotes:
         if quote.facts.stopped is not None:
-            judgements.append(Refuse("stopped", f"{quote.tool} is stopped: {quote.facts.stopped}"))
+            judgements.append(Refuse("stopped", quote.facts.stopped))
         elif moves_money(quote, pack):
             so_far.add(quote)
             judgements.append(_refund(quote, pack, about, so_far, together=whole.amounts[quote.subject or ""]))
@@ -93,7 +93,8 @@ def guards(calls: Iterable[tuple[Run | AskPeople, bool]], pack: PolicyPack) -> l
     waived: dict[tuple[str, str, str], int] = defaultdict(int)
     for judgement, released in calls:
         for bound in judgement.bounds:
-            if bound.guard is None or (bound.hard and pack.audits):
+            # Nobody's totals are nobody's to look up (a refund to no customer, which only audit lets through).
+            if bound.guard is None or not bound.guard.subject or (bound.hard and pack.audits):
                 continue
             automatic = bound.rule in (AUTOMATIC, UNKNOWN)
             key = (bound.guard.name, bound.guard.subject, AUTOMATIC if automatic else bound.rule)
@@ -120,7 +121,8 @@ def _harmless(quote: CallQuote, pack: PolicyPack, about: About) -> Judgement:
     refusal = _not_their_own(quote, pack, about)
     if refusal and not pack.audits:
         return refusal
-    return replace(_writes_or_reads(quote, pack), instead_of=refusal)
+    judgement = _writes_or_reads(quote, pack)
+    return replace(judgement, instead_of=refusal) if refusal else judgement
 
 
 def _writes_or_reads(quote: CallQuote, pack: PolicyPack) -> Run | AskPeople:
