@@ -3,6 +3,10 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+
+import pytest
+from contracts.logs import without_values
 
 WRITE = """
 import logging, structlog
@@ -31,3 +35,15 @@ def test_lines_are_json_with_the_run_on_each() -> None:
     assert (library["event"], library["level"]) == ("over two\nlines", "warning")
     assert "ValueError: what went wrong" in failed["exception"]
     assert process.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["exception", "error"])
+@pytest.mark.parametrize("spelled", [str, repr])
+def test_an_error_of_the_database_is_logged_without_the_row_that_it_quotes(
+    name: str, spelled: Callable[[str], str]
+) -> None:
+    said = spelled('duplicate key violates "customers_email"\nDETAIL:  Key (email)=(kim@mail.example) exists.\nLater')
+    told = without_values(None, "error", {name: said})[name]
+    assert "kim@mail.example" not in told
+    assert "customers_email" in told
+    assert "Later" in told

@@ -21,6 +21,7 @@ from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import CorruptLog, Forbidden, Outage
 from contracts.events import Event
 from contracts.facts import Json
+from contracts.logs import unquoted
 from contracts.metrics import HANDLED, HANDLING, IN_FLIGHT
 from contracts.requests import Refusal, Requests, refusal
 from contracts.settings import ACK_WAIT, ServiceSettings
@@ -247,7 +248,7 @@ class Bus:
             if message.subject.removeprefix("dead.") in HEARS_DEAD:
                 logger.error("dead letter given up", subject=about["subject"], sequence=about["sequence"])
                 return None
-        return {"service": self.service, **about, "error": f"{type(error).__name__}: {error}"[:2000]}
+        return {"service": self.service, **about, "error": unquoted(f"{type(error).__name__}: {error}")[:2000]}
 
     async def _keep_alive(self) -> None:
         """Tells the broker that long work is still in hand, so that only a dead worker's message is heard elsewhere."""

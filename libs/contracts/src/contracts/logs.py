@@ -1,9 +1,26 @@
 """Structured logs: one JSON object a line on stderr, with tenant, run, turn and fact wherever there is one."""
 
 import logging
+import re
 import sys
 
 import structlog
+
+# What PostgreSQL adds to an error: the rows and keys that it was about, as they are or within a repr.
+_VALUES = re.compile(r"(?:\n|\\n)(?:DETAIL|CONTEXT|QUERY):(?:(?!\n|\\n).)*")
+
+
+def without_values(_: object, __: str, entry: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Log lines whose errors are `unquoted`."""
+    for name in ("exception", "error"):
+        if isinstance(entry.get(name), str):
+            entry[name] = unquoted(entry[name])
+    return entry
+
+
+def unquoted(error: str) -> str:
+    """An error's own words, without the values of rows that a database quotes in it: those are nobody's to keep."""
+    return _VALUES.sub("", error)
 
 
 def configure(service: str, level: str = "info") -> None:
@@ -15,6 +32,7 @@ def configure(service: str, level: str = "info") -> None:
     ]
     renderer: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
+        without_values,
         structlog.processors.JSONRenderer(),
     ]
     structlog.configure(
