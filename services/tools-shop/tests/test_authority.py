@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from contracts.facts import CallDecided, CallQuote, Effect, Hold, Needs, Pack, Person, TurnHeld
+from contracts.facts import CallDecided, CallQuote, Effect, Hold, Needs, Pack, Person, TurnHeld, TurnQuoted
 from tools_shop import authority
 from tools_shop.authority import Record
 
@@ -95,3 +95,81 @@ def test_without_a_hold_the_floor_still_asks_for_a_person(minor, decisions, runs
 def test_a_hold_of_another_effect_asks_nothing_of_this_one():
     assert may_run([], holds=[held(digest=OTHER)], minor=5000)
     assert not may_run([], holds=[held(digest=OTHER)], minor=18000)
+
+
+# What was held for £180.00 and changed into £120.00
+
+
+WAS, NOW = quoted(18000), quoted(12000, OTHER, edited=DIGEST)
+LESS = {"amount_pence": 12000}
+CAREFUL = SAM.model_copy(update={"limit_minor": 12000})
+
+
+def told(attempt: int, *quotes: CallQuote) -> tuple[TurnQuoted, datetime]:
+    return TurnQuoted(turn=1, attempt=attempt, quotes=list(quotes)), NOON
+
+
+def anew(edited_by: Person | None = None, needs: Needs = ANYBODY) -> tuple[TurnHeld, datetime]:
+    fact, time = held(needs, OTHER)
+    return fact.model_copy(update={"holds": [fact.holds[0].model_copy(update={"edited_by": edited_by})]}), time
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "runs"),
+    [
+        pytest.param([decided(SAM, edited=LESS)], NOW, True, id="who lowered it has approved it"),
+        pytest.param([decided(SAM, edited=LESS, after=60)], NOW, False, id="not once the hold had expired"),
+        pytest.param([decided(OPERATOR, edited=LESS)], NOW, False, id="not who asked for it"),
+        pytest.param([decided(SAM)], NOW, False, id="who approved what it was has not approved this"),
+        pytest.param([decided(SAM, edited={"amount_pence": 11999})], NOW, False, id="nor who made another of it"),
+        pytest.param([decided(SAM, edited=LESS, digest=OTHER)], NOW, False, id="nor of another one"),
+        pytest.param([decided(CAREFUL, edited=LESS)], NOW, True, id="within their own limit, which the old was above"),
+        pytest.param(
+            [decided(CAREFUL.model_copy(update={"limit_minor": 11999}), edited=LESS)], NOW, False, id="not above it"
+        ),
+        pytest.param([decided(SAM, edited=LESS), decided(SUE, "decline", OTHER)], NOW, True, id="released already"),
+        pytest.param([decided(SUE, "decline"), decided(SAM, edited=LESS)], NOW, False, id="declined before"),
+        pytest.param(
+            [decided(SAM, edited=LESS)], quoted(12000, OTHER, DIGEST, object="ORD-2"), False, id="another order"
+        ),
+        pytest.param([decided(SAM, edited=LESS)], quoted(12000, OTHER, DIGEST, subject="C-2"), False, id="a stranger"),
+        pytest.param(
+            [decided(SAM, edited={"amount_pence": 18001})], quoted(18001, OTHER, DIGEST), False, id="more than it was"
+        ),
+        pytest.param([decided(SAM, edited=LESS), anew(SAM)], NOW, False, id="unless the new hold says that they asked"),
+        pytest.param(
+            [decided(SAM, edited=LESS), anew(SAM), decided(SAM, digest=OTHER)], NOW, False, id="whatever else"
+        ),
+        pytest.param(
+            [decided(SAM, edited=LESS), anew(SAM), decided(SUE, digest=OTHER)], NOW, True, id="then another may"
+        ),
+        pytest.param(
+            [decided(SAM, edited=LESS), anew(None, BOTH), decided(LEE, digest=OTHER)], NOW, True, id="and one of two"
+        ),
+        pytest.param(
+            [decided(SAM, edited=LESS), anew(None, BOTH), decided(SAM, digest=OTHER)], NOW, False, id="but not both"
+        ),
+    ],
+)
+def test_a_call_that_a_person_changed_runs_on_their_word_where_it_carries_over_and_else_on_anothers(said, now, runs):
+    record = Record(started_for("tom@mail.example"), [told(1, WAS), held(), told(2, now), *said])
+    assert authority.lacking(record, [now], 10000) is not runs
+
+
+def test_a_word_that_carried_over_goes_with_the_effect_that_it_brought_and_with_no_later_one():
+    later = quoted(12000, "c" * 64, edited=DIGEST)
+    said = [told(1, WAS), held(), decided(SAM, edited=LESS), told(2, NOW), told(3, later)]
+    record = Record(started_for("tom@mail.example"), said)
+    assert not authority.lacking(record, [NOW], 10000)
+    assert authority.lacking(record, [later], 10000)
+
+
+def test_a_call_that_was_changed_needs_what_its_hold_asked_for_however_little_it_moves_now():
+    little = quoted(100, OTHER, edited=DIGEST)
+    said = [told(1, WAS), held(BOTH), decided(SAM, edited={"amount_pence": 100}), told(2, little)]
+    assert authority.lacking(Record(started_for("tom@mail.example"), said), [little], 10000)
+
+
+@pytest.mark.parametrize(("limit", "runs"), [(18000, True), (17999, False)])
+def test_nobody_releases_more_than_their_own_limit_though_the_hold_names_no_amount(limit: int, runs: bool):
+    assert may_run([decided(SAM.model_copy(update={"limit_minor": limit}))]) is runs

@@ -1,18 +1,25 @@
 """What tools owes, by the history alone."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from contracts.events import Draft, Event
 from contracts.facts import (
+    CallDecided,
     CallQuote,
     CallResult,
     Fact,
+    Hold,
+    Json,
     Pack,
     RunCancelled,
     ToolCall,
     TurnExecuted,
     TurnForwarded,
+    TurnHeld,
     TurnProposed,
     TurnQuoted,
+    TurnRefused,
     Usage,
     Verdict,
 )
@@ -33,8 +40,12 @@ PROPOSED = TurnProposed(
 ENDED = RunCancelled(by=OPERATOR)
 
 
-def quoted(attempt: int = 1) -> TurnQuoted:
-    quote = CallQuote(call_id="a", tool="get_order", kind="read", arguments={}, digest=DIGEST)
+LESS = {"amount_pence": 1}
+
+
+def quoted(attempt: int = 1, edited: Json | None = None) -> TurnQuoted:
+    was = DIGEST if edited else None
+    quote = CallQuote(call_id="a", tool="get_order", kind="read", arguments=edited or {}, digest=DIGEST, edited=was)
     return TurnQuoted(turn=1, attempt=attempt, quotes=[quote])
 
 
@@ -44,6 +55,17 @@ def forwarded(attempt: int = 1) -> TurnForwarded:
     return TurnForwarded(turn=1, attempt=attempt, pack=pack, verdicts=[verdict])
 
 
+PACK = Pack(name="test", version=1, digest=DIGEST)
+LATER = datetime.now(UTC) + timedelta(hours=1)
+HELD = TurnHeld(
+    turn=1, attempt=1, pack=PACK, expires_at=LATER, remind_at=LATER,
+    holds=[Hold(call_id="a", digest=DIGEST, rule="above-limit", reason="much")],
+)  # fmt: skip
+APPROVED = CallDecided(turn=1, call_id="a", digest=DIGEST, decision="approve", by=OPERATOR)
+CHANGED = APPROVED.model_copy(update={"edited": LESS})
+REFUSED = TurnRefused(
+    turn=1, attempt=1, pack=PACK, rule="test", results=[CallResult(call_id="a", content="x", is_error=True)]
+)
 EXECUTED = TurnExecuted(turn=1, attempt=1, receipt_id=None, results=[CallResult(call_id="a", content="x")])
 
 
@@ -66,6 +88,12 @@ def told(*facts: Fact) -> tuple[History, list[Event]]:
         pytest.param([STARTED, PROPOSED, forwarded()], 2, None, id="nor is one before the quote"),
         pytest.param([STARTED, forwarded()], 1, None, id="nor one of no turn"),
         pytest.param([PROPOSED], 0, None, id="nothing is owed to a run that nobody started"),
+        pytest.param([STARTED, PROPOSED, quoted(), HELD, CHANGED], 4, OwesQuote, id="a changed call is owed a quote"),
+        pytest.param([STARTED, PROPOSED, quoted(), HELD, CHANGED, quoted(2, LESS)], 4, None, id="which it gets once"),
+        pytest.param([STARTED, PROPOSED, quoted(), CHANGED], 3, None, id="a change of what is not held is not"),
+        pytest.param([STARTED, PROPOSED, quoted(), HELD, CHANGED, ENDED], 4, None, id="nor in a run that has ended"),
+        pytest.param([STARTED, PROPOSED, quoted(), HELD, CHANGED, REFUSED], 4, None, id="nor of a refused turn"),
+        pytest.param([STARTED, PROPOSED, quoted(), HELD, APPROVED], 4, None, id="nor is a plain approval"),
     ],
 )
 def test_what_is_owed(facts, heard, owes):

@@ -134,9 +134,10 @@ async def test_a_stop_waits_for_what_is_about_to_be_committed_and_nothing_is_don
     setting = asyncio.create_task(switch.hear(said(acme, stop(), 1)))
     waiting = "select 1 from pg_locks where locktype = 'advisory' and not granted and mode = 'ExclusiveLock'"
     while not acme.rows(waiting):
+        # then the stop is not yet said to be on
         await asyncio.wait([setting], timeout=0.02)
-    # then the stop is not yet said to be on; and once it is, the one is done and no other one is
-    assert not setting.done()
+        assert not setting.done()
+    # and once it is, the one is done and no other one is
     later = acme.turn(asked(3000), turn=2)
     go_on.set()
     await setting
