@@ -7,6 +7,7 @@ from typing import Any
 import nats.errors
 import pytest
 from contracts import setup
+from contracts.connection import settle
 from contracts.errors import Forbidden
 from contracts.events import Draft
 from contracts.examples import EXAMPLES
@@ -139,6 +140,30 @@ async def test_nobody_listens_in(house: House, user: str) -> None:
             await asyncio.sleep(0.01)
     for subject in subjects:
         assert any(f'subscription to "{subject.lower()}"' in message.lower() for message in refused), subject
+
+
+@own_server
+@every_service
+async def test_what_it_said_itself_is_not_delivered_as_anothers_word_or_as_a_command(
+    fresh_house: House, key: RunKey, service: str
+) -> None:
+    # given a fact of its own whose content is a command
+    bus = await fresh_house.bus(service)
+    config = (await api(fresh_house, "STREAM.INFO.RUNS"))["config"]
+    mine = next(subject for subject in permissions(service)["publish"] if subject.startswith("run."))
+    mine = mine.replace("*.*", f"{key.tenant}.{key.run}")
+    await bus.nc.request(mine, json.dumps(config | {"max_msgs": 1, "discard": "old"}).encode(), timeout=SOON)
+    other = next(kind for kind, fact in CATALOGUE.items() if fact.author != AUTHORS[service])
+    # when it asks for it, and names another's place for the answer
+    for reply in (key.subject(other), "$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.PURGE.TIMERS"):
+        await bus.nc.publish("$JS.API.DIRECT.GET.RUNS", b'{"seq":1}', reply=reply)
+        await bus.nc.publish(mine, b"{}", reply=reply)
+    await settle(bus.nc)
+    await bus.nc.request("$JS.API.DIRECT.GET.RUNS", b'{"seq":1}', timeout=SOON)
+    # then nothing came of it but what it may say
+    after = await api(fresh_house, "STREAM.INFO.RUNS", {"subjects_filter": ">"})
+    assert after["config"]["max_msgs"] == -1
+    assert set(after["state"]["subjects"]) == {mine}
 
 
 # Set-up
