@@ -35,6 +35,7 @@ from turngate.testing import Cluster, Database, NatsAccess
 from .facts import TOM
 from .told import Others
 
+Answer = Json | Callable[[Json], Awaitable[Json]]
 TENANTS = ["acme", "globex"]
 SECRET = "what the console and its issuer know"
 PEOPLE = {who.subject: who for who in (*STAFF, Somebody("cust-C-1004", "acme", "customer", "Tom"))}
@@ -89,17 +90,23 @@ class World:
     def key(self, run: str, tenant: str = "acme") -> RunKey:
         return RunKey(tenant, run)
 
-    async def approvals(self, answer: Json | Callable[[Json], Awaitable[Json]]) -> list[Json]:
-        """Somebody answers for approvals; the list fills with what they were asked."""
+    async def approvals(self, answer: Answer) -> list[Json]:
+        """Somebody decides for approvals; the list fills with what they were asked."""
+        return await self.answering("approvals", "ask.approvals.decide", answer)
+
+    async def answering(
+        self, service: str, subject: str, answer: Json | Callable[[Json], Awaitable[Json]]
+    ) -> list[Json]:
+        """Somebody answers for a service; the list fills with what they were asked."""
         asked: list[Json] = []
 
-        async def decide(body: Json) -> Json:
+        async def reply(body: Json) -> Json:
             asked.append(body)
             return answer if isinstance(answer, dict) else await answer(body)
 
-        bus = await connect(self.nats, "approvals")
+        bus = await connect(self.nats, service)
         self.stack.push_async_callback(bus.close)
-        await bus.answer("ask.approvals.decide", decide)
+        await bus.answer(subject, reply)
         await bus.nc.flush()
         return asked
 

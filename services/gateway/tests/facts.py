@@ -120,11 +120,13 @@ def held(
     needs: Needs | None = None,
     will_run: tuple[str, ...] = (),
     expires_in: timedelta = timedelta(hours=24),
+    attempt: int = 1,
+    edited_by: Person | None = None,
 ) -> TurnHeld:
     now = datetime.now(UTC)
     return TurnHeld(
         turn=turn,
-        attempt=1,
+        attempt=attempt,
         pack=PACK,
         holds=[
             Hold(
@@ -133,6 +135,7 @@ def held(
                 rule="refund.above_automatic",
                 reason="Refunds above £50.00 to one customer in a day need an approver.",
                 needs=needs or Needs(),
+                edited_by=edited_by,
             )
             for quote in quotes
         ],
@@ -142,8 +145,16 @@ def held(
     )
 
 
-def decided(turn: int, quote: CallQuote, by: Person = SAM, decision: str = "approve", note: str = "") -> CallDecided:
+def decided(
+    turn: int,
+    quote: CallQuote,
+    by: Person = SAM,
+    decision: str = "approve",
+    note: str = "",
+    edited: dict[str, Any] | None = None,
+) -> CallDecided:
     return CallDecided(
+        edited=edited,
         turn=turn,
         call_id=quote.call_id,
         digest=quote.digest,

@@ -24,6 +24,7 @@ def asker(person: Person) -> Principal:
         scopes=ROLES[person.role],
         token_id="t",
         expires_at=datetime.now(UTC) + timedelta(hours=1),
+        limit_minor=person.limit_minor,
     )
 
 

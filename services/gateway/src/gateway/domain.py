@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from contracts.edits import carries_over
 from contracts.events import Draft, Event, event_id
-from contracts.facts import CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
+from contracts.facts import CallQuote, CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
 from contracts.identity import Principal
-from contracts.people import is_the_customer, reaches, same
+from contracts.money import Money
+from contracts.people import is_the_customer, reaches, same, within_own_limit
 
 from gateway.views import HeldCall, RunView, fold
 
@@ -118,10 +120,56 @@ def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
         return "You have decided; it needs another person as well."
     if is_the_customer(asker, view.customer):
         return "It is your own ticket, so another person has to decide."
+    if call.hold.edited_by is not None and same(call.hold.edited_by, asker):
+        return "You changed it into this, so another person has to release it."
     if not reaches(asker.role, needs.role):
         return f"Above your limit: a {needs.role} has to decide."
+    if not within_own_limit(asker, needs):
+        return f"Above your own limit of {_own_limit(call, asker)}: somebody else has to decide."
     higher, seated = needs.one_of_role, [seat.by.role for seat in call.approvals]
     last_seat = needs.people - len(seated) <= 1
     if higher and last_seat and not any(reaches(role, higher) for role in (*seated, asker.role)):
         return f"The other of the two has to be a {higher}."
+    return None
+
+
+def _own_limit(call: HeldCall, asker: Principal) -> str:
+    effect = call.quote.effect
+    return Money(asker.limit_minor or 0, (effect and effect.currency) or "").text().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What a held call would do with changed arguments, and what an approval of that would come to.
+
+    refused: why it cannot be approved so. stands: whether the asker's approval would count for it; if not, and it is
+    not refused, it is held anew for somebody else.
+    """
+
+    was: CallQuote
+    now: CallQuote
+    refused: str | None
+    stands: bool
+
+
+def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker: Principal) -> Edited:
+    amount = now.effect.amount_minor if now.effect else None
+    lower = call.hold.needs.model_copy(update={"amount_minor": amount})
+    as_now = call.model_copy(update={"hold": call.hold.model_copy(update={"needs": lower})})
+    refused = _not_to_be_approved(was, now) or may_decide(view, as_now, asker)
+    return Edited(was, now, refused, refused is None and carries_over(was, now))
+
+
+def _not_to_be_approved(was: CallQuote, now: CallQuote) -> str | None:
+    if now.will_fail is not None:
+        return f"It would not work: {now.will_fail}"
+    if now.digest == was.digest:
+        return "Nothing is changed. Approve it as it is."
+    if was.effect is None or now.effect is None:
+        return None
+    if (was.effect.object, was.subject) != (now.effect.object, now.subject):
+        return f"It would touch {now.effect.object}, and what is held is about {was.effect.object}."
+    before, after = was.effect.amount_minor, now.effect.amount_minor
+    if before is not None and after is not None and after > before:
+        return "It would move more than was asked for. Only as much, or less, can be approved."
     return None

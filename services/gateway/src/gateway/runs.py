@@ -7,7 +7,7 @@ import structlog
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.events import Event, event_id
-from contracts.facts import Customer, Json, Limits, RunStarted, Ticket
+from contracts.facts import CallQuote, Customer, Json, Limits, RunStarted, Ticket
 from contracts.handler import say
 from contracts.history import History
 from contracts.identity import Principal
@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import domain
 from gateway.desk import Desk, TicketView
-from gateway.domain import Decision, Refusal, Said
+from gateway.domain import Decision, Edited, Refusal, Said
 from gateway.problems import Problem, not_found
 from gateway.profiles import DEFAULT_MODEL, Tenant
-from gateway.views import RunView, fold
+from gateway.views import HeldCall, RunView, fold
 
 FIRST_TRY = 3.0  # seconds
 LONGEST_TICKET = 56  # so that `-<n>` still fits into a run's id
@@ -48,6 +48,16 @@ class Decide(BaseModel):
     decision: str = Field(pattern="^(approve|decline)$")
     note: str = Field("", max_length=2000)
     edited: Json | None = None
+
+
+class Requote(BaseModel):
+    """Other arguments for a held call."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    turn: int = Field(ge=1)
+    call_id: str = Field(min_length=1, max_length=200)
+    edited: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,26 @@ class Runs:
         head = await self._log.head(RunKey(asker.tenant, run))
         self.written = max(self.written, head.sequence if head else 0)
         return event
+
+    async def held(self, tenant: str, run: str, turn: int, call_id: str) -> tuple[RunView, HeldCall]:
+        """The run and its call that waits for a decision. Raises a 404 for no such run, a 409 for no such call."""
+        view = await self.read(tenant, run)
+        for call in view.holds:
+            if (call.turn, call.call_id) == (turn, call_id):
+                return view, call
+        raise Problem(
+            409, "It does not wait", f"Turn {turn} of {run} has no call {call_id} that waits. Nothing was done; reload."
+        )
+
+    async def quote(self, run: str, asker: Principal, token: str, wanted: Requote) -> Edited:
+        """What a held call would do with other arguments. Raises what the tools service answers instead."""
+        view, call = await self.held(asker.tenant, run, wanted.turn, wanted.call_id)
+        asked = {"token": token, "run": run, **wanted.model_dump()}
+        answer = await self._ask("ask.tools.quote", asked)
+        if answer["status"] != 200:
+            raise Problem(answer["status"], answer.get("title", "Not quoted"), answer.get("detail", ""))
+        was, now = (CallQuote.model_validate(answer[name], extra="ignore") for name in ("was", "quote"))
+        return domain.edited(view, call, was, now, asker)
 
     async def _ask(self, subject: str, asked: Json, about: Event | None = None) -> Json:
         """The answer; asked once more where none came soon. Only for what may be asked twice: whoever was to answer may

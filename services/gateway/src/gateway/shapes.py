@@ -3,17 +3,18 @@
 from datetime import datetime
 from typing import Any
 
-from contracts.facts import Customer, Effect, Json, Needs, Person
+from contracts.facts import CallQuote, Customer, Effect, Json, Needs, Person
 from contracts.identity import Principal
 from pydantic import BaseModel
 
 from gateway.desk import TicketView
-from gateway.domain import may_decide
+from gateway.domain import Edited, may_decide
 from gateway.views import HeldCall, Moved, RunView, Seat, total
 
 
 class Hold(BaseModel):
-    """A call that waits for a decision: its digest goes back with the decision."""
+    """A call that waits for a decision: its digest goes back with the decision. Where it was quoted again and would do
+    something else now, `was` is what it would have done, and `lapsed` are the approvals of that, which do not count."""
 
     turn: int
     attempt: int
@@ -28,6 +29,12 @@ class Hold(BaseModel):
     decisions: list[Seat]
     held_at: datetime
     expires_at: datetime
+    was: CallQuote | None = None
+    lapsed: list[Seat] = []
+    edited_by: Person | None = None
+    escalate_at: datetime | None = None
+    reminded_at: datetime | None = None
+    escalated_to: str | None = None
 
 
 class OtherCall(BaseModel):
@@ -104,6 +111,17 @@ class You(BaseModel):
     why: str | None
 
 
+class Quote(BaseModel):
+    """What a held call would do with other arguments, beside what it would do now. `you.may`: whether your approval
+    would stand for it, because it only lowers the money. `held_anew`: whether it could be sent, but then waits for
+    somebody else."""
+
+    was: CallQuote
+    quote: CallQuote
+    you: You
+    held_anew: bool
+
+
 class PendingHold(Hold):
     you: You
 
@@ -157,6 +175,12 @@ def hold(call: HeldCall) -> Hold:
         decisions=list(call.seats),
         held_at=call.held_at,
         expires_at=call.expires_at,
+        was=call.was,
+        lapsed=list(call.lapsed),
+        edited_by=call.hold.edited_by,
+        escalate_at=call.escalate_at,
+        reminded_at=call.reminded_at,
+        escalated_to=call.escalated_to,
     )
 
 
@@ -202,6 +226,12 @@ def approval(view: RunView, asker: Principal, earlier: list[RunView]) -> Approva
         ],
         history=history(earlier),
     )
+
+
+def quote(edited: Edited) -> Quote:
+    anew = edited.refused is None and not edited.stands
+    why = "It is not only less money: it is held anew, and you count as who asked for it." if anew else edited.refused
+    return Quote(was=edited.was, quote=edited.now, you=You(may=edited.stands, why=why), held_anew=anew)
 
 
 def history(earlier: list[RunView]) -> CustomerHistory:

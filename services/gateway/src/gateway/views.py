@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
+from contracts.edits import carries_over
 from contracts.events import Event
 from contracts.facts import (
     TERMINAL_STATUSES,
@@ -14,11 +15,13 @@ from contracts.facts import (
     CustomerSaid,
     HandedOver,
     Hold,
+    HoldEscalated,
     HoldExpired,
     Limits,
     OutcomeUnknown,
     Person,
     PersonSaid,
+    ReminderSent,
     ReplyGiven,
     RunCancelled,
     RunEnded,
@@ -61,17 +64,22 @@ class Part(BaseModel):
 
 
 class Seat(Part):
-    """One person's decision on a held call."""
+    """One person's decision on a held call. `carried`: given at an earlier attempt, and it stands for this one."""
 
     by: Person
     decision: Literal["approve", "decline"]
     note: str
     edited: bool
     at: datetime
+    carried: bool = False
 
 
 class HeldCall(Part):
-    """A call that waits, or waited, for people: what it would do, why it is held, and who has decided so far."""
+    """A call that waits, or waited, for people: what it would do, why it is held, and who has decided so far.
+
+    was: what was shown before, where the call has been quoted again since and would do something else now.
+    lapsed: the approvals of that, which do not stand for this.
+    """
 
     turn: int
     attempt: int
@@ -82,6 +90,11 @@ class HeldCall(Part):
     expires_at: datetime
     seats: tuple[Seat, ...] = ()
     expired: bool = False
+    was: CallQuote | None = None
+    lapsed: tuple[Seat, ...] = ()
+    escalate_at: datetime | None = None
+    reminded_at: datetime | None = None
+    escalated_to: str | None = None
 
     @property
     def approvals(self) -> list[Seat]:
@@ -90,8 +103,10 @@ class HeldCall(Part):
     @property
     def pending(self) -> bool:
         """Whether a decision is still missing. What counts in the end is the word of approvals and policy."""
-        if self.expired or any(seat.decision == "decline" or seat.edited for seat in self.seats):
+        if self.expired or any(seat.decision == "decline" for seat in self.seats):
             return False
+        if any(seat.edited and not seat.carried for seat in self.seats):
+            return False  # it is being quoted with the changes
         return not enough(self.hold.needs, [seat.by for seat in self.approvals])
 
 
@@ -137,6 +152,7 @@ class RunView(Part):
     usage: Usage = Usage()
     turn: int = 0
     quotes: tuple[CallQuote, ...] = ()
+    quotes_before: tuple[CallQuote, ...] = ()
     held: tuple[HeldCall, ...] = ()
     moved: tuple[Moved, ...] = ()
     reply: Text | None = None
@@ -294,31 +310,18 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
                 "turn": fact.turn,
                 "agent": fact.agent,
                 "quotes": (),
+                "quotes_before": (),
                 "status": "running",
                 "last_step": f"Turn {fact.turn} proposes {tools}",
             }
         case TurnQuoted() as fact:
             effects = [quote.effect.summary for quote in fact.quotes if quote.effect]
             step = effects[0] if effects else f"Turn {fact.turn} is quoted"
-            return {"quotes": tuple(fact.quotes), "status": "running", "last_step": step}
+            before = view.quotes if fact.attempt > 1 else ()
+            return {"quotes": tuple(fact.quotes), "quotes_before": before, "status": "running", "last_step": step}
         case TurnHeld() as fact:
-            quotes = {quote.call_id: quote for quote in view.quotes}
-            # An approval goes with the digest, not with the attempt: who has decided is not asked again.
-            seats = {(call.turn, call.call_id, call.hold.digest): call.seats for call in view.held}
-            held = tuple(
-                HeldCall(
-                    turn=fact.turn,
-                    attempt=fact.attempt,
-                    call_id=hold.call_id,
-                    quote=quotes[hold.call_id],
-                    hold=hold,
-                    held_at=event.time,
-                    expires_at=fact.expires_at,
-                    seats=seats.get((fact.turn, hold.call_id, hold.digest), ()),
-                )
-                for hold in fact.holds
-                if hold.call_id in quotes
-            )
+            quotes = {quote.call_id for quote in view.quotes}
+            held = tuple(_held(view, event, fact, hold) for hold in fact.holds if hold.call_id in quotes)
             first = held[0].quote.effect if held else None
             step = first.summary if first else f"Turn {fact.turn} waits for a decision"
             return {"held": held, "status": "awaiting_approval", "last_step": step}
@@ -333,12 +336,17 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
                 for call in view.held
             )
             said = "Approved" if fact.decision == "approve" else "Declined"
+            said += " with changes" if fact.edited is not None else ""
             waits = any(call.pending for call in held)
             return {
                 "held": held,
                 "status": "awaiting_approval" if waits else "running",
                 "last_step": f"{said} by {fact.by.subject}",
             }
+        case ReminderSent() as fact:
+            return {"held": _of_calls(view, fact.turn, fact.call_ids, reminded_at=event.time)}
+        case HoldEscalated() as fact:
+            return {"held": _of_calls(view, fact.turn, fact.call_ids, escalated_to=fact.role)}
         case HoldExpired() as fact:
             held = tuple(
                 call.model_copy(update={"expired": True}) if call.call_id in fact.call_ids else call
@@ -363,6 +371,38 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
         case OutcomeUnknown():
             return {"last_step": "A payment may have been made; asking the provider"}
     return {}
+
+
+def _held(view: RunView, event: Event, fact: TurnHeld, hold: Hold) -> HeldCall:
+    """The call as it is held now: of a turn that was quoted again, with what it was before and what of it stands."""
+    now = next(quote for quote in view.quotes if quote.call_id == hold.call_id)
+    known = next((call for call in view.held if (call.turn, call.call_id) == (fact.turn, hold.call_id)), None)
+    shown = known.quote if known else next((q for q in view.quotes_before if q.call_id == hold.call_id), None)
+    changed = shown is not None and shown.digest != now.digest
+    seats = known.seats if known else ()
+    # An approval goes with the digest, not with the attempt; one with changes also with what the changes came to.
+    carried = hold.edited_by is None and shown is not None and carries_over(shown, now)
+    stands = [seat for seat in seats if not changed or (seat.edited and carried)]
+    return HeldCall(
+        turn=fact.turn,
+        attempt=fact.attempt,
+        call_id=hold.call_id,
+        quote=now,
+        hold=hold,
+        held_at=event.time,
+        expires_at=fact.expires_at,
+        escalate_at=fact.escalate_at,
+        seats=tuple(seat.model_copy(update={"carried": True}) for seat in stands),
+        was=shown if changed else known.was if known else None,
+        lapsed=tuple(seat for seat in seats if seat not in stands and seat.decision == "approve"),
+    )
+
+
+def _of_calls(view: RunView, turn: int, call_ids: list[str], **changes: object) -> tuple[HeldCall, ...]:
+    return tuple(
+        call.model_copy(update=changes) if call.turn == turn and call.call_id in call_ids else call
+        for call in view.held
+    )
 
 
 def _executed(view: RunView, fact: TurnExecuted) -> str:

@@ -10,7 +10,7 @@ from contracts.identity import Principal
 
 from gateway.console import words
 from gateway.console.trajectory import Row, Trajectory
-from gateway.domain import may_decide
+from gateway.domain import Edited, may_decide
 from gateway.views import HeldCall, RunView
 
 LITTLE = timedelta(minutes=20)
@@ -72,6 +72,16 @@ def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | N
     )
 
 
+def label(edited: Edited) -> str:
+    """What the button with changes does, as in `Approve £120.00 instead of £180.00`."""
+    was, now = words.amount(edited.was.effect), words.amount(edited.now.effect)
+    if not edited.stands:
+        return "Change it; somebody else releases it"
+    if now == was:
+        return f"Approve {now} with these changes".replace("  ", " ")
+    return f"Approve {now} instead of {was}"
+
+
 def rows_since(events: tuple[Event, ...], sequence: int) -> tuple[Row, ...]:
     """The rows that the facts behind `sequence` opened."""
     trajectory = Trajectory()
@@ -89,6 +99,7 @@ def _outcome(view: RunView, asker: Principal) -> str:
         for seat in call.seats:
             who = "you" if (seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer) else seat.by.subject
             did = "approved" if seat.decision == "approve" else "declined"
+            did += " with changes" if seat.edited else ""
             note = f": “{seat.note}”" if seat.note else ""
             said.append(f"{who} {did}{note}")
     if any(call.expired for call in view.held):

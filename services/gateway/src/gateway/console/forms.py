@@ -1,22 +1,24 @@
 """What the console's forms do. Each works without scripts; a script that sends one gets JSON instead of a redirect."""
 
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gateway.access import may, token_of
+from gateway.console import cards, edits, render
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
 from gateway.routes.keys import Key, Seen
 from gateway.routes.tickets import find
-from gateway.runs import Decide, StartRun
+from gateway.runs import Decide, Requote, StartRun
 
 router = APIRouter(include_in_schema=False)
 Text = Annotated[str, Form(min_length=1, max_length=16_000)]
 Reason = Annotated[str, Form(max_length=2000)]
+M = TypeVar("M", bound=BaseModel)
 
 
 @router.post("/tickets/{reference}/runs")
@@ -37,19 +39,35 @@ async def start(
 async def decide(
     ports: Ports, asker: Annotated[Principal, Depends(may("decide"))], request: Request, run: str
 ) -> Response:
-    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
-    try:
-        wanted = Decide.model_validate(form)
-    except ValidationError as error:
-        raise Problem(
-            422, "Not a decision", "The form did not come complete. Reload the page and decide again."
-        ) from error
+    form = await _fields(request)
+    typed = {name: form.pop(name) for name in list(form) if name.startswith(edits.PREFIX)}
+    wanted = _understood(Decide, form)
+    if typed and wanted.decision == "approve":
+        _, call = await ports.runs.held(asker.tenant, run, wanted.turn, wanted.call_id)
+        wanted.edited = edits.arguments(call.quote, typed)
+        if wanted.edited == call.quote.arguments:
+            raise Problem(422, "Nothing is changed", "Nothing was approved. Change something, or approve it as it is.")
     if wanted.decision == "decline" and not wanted.note.strip():
         raise Problem(
             422, "A reason is missing", "Nothing was declined. Say why: the agent reads it and answers the customer."
         )
     await ports.runs.decide(run, asker, token_of(request), wanted)
     return _done(request, await _ticket_of(ports, asker, run))
+
+
+@router.post("/runs/{run}/quotes")
+async def quote(
+    ports: Ports, asker: Annotated[Principal, Depends(may("decide"))], request: Request, run: str
+) -> Response:
+    """For the script of the form with changes: what they come to, as the card shows it, and what its button says."""
+    form = await _fields(request)
+    typed = {name: form[name] for name in form if name.startswith(edits.PREFIX)}
+    shown = _understood(Requote, {name: form.get(name) for name in ("turn", "call_id")} | {"edited": {}})
+    _, call = await ports.runs.held(asker.tenant, run, shown.turn, shown.call_id)
+    wanted = shown.model_copy(update={"edited": edits.arguments(call.quote, typed)})
+    edited = await ports.runs.quote(run, asker, token_of(request), wanted)
+    html = render.part("card.html", "edited", edited, call)
+    return JSONResponse({"html": html, "label": cards.label(edited), "can": edited.refused is None})
 
 
 @router.post("/runs/{run}/messages")
@@ -79,6 +97,19 @@ async def take_over(
 ) -> Response:
     await ports.runs.take_over(run, asker, "", key)
     return _done(request, await _ticket_of(ports, asker, run), go=True)
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+
+
+def _understood(model: type[M], form: dict[str, Any]) -> M:
+    try:
+        return model.model_validate(form)
+    except ValidationError as error:
+        raise Problem(
+            422, "Not understood", "The form did not come complete; nothing was done. Reload the page and try again."
+        ) from error
 
 
 async def _ticket_of(ports: Gateway, asker: Principal, run: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gateway.console import words
+from gateway.console import edits, words
 from gateway.domain import may_decide
 from gateway.sessions import session_of
 
@@ -18,8 +18,9 @@ _environment = Environment(
     lstrip_blocks=True,
     finalize=lambda item: words.visible(item) if type(item) is str else item,
 )
-_environment.globals |= {"words": words, "may_decide": may_decide, "session_of": session_of}
-for _name in ("money", "sums", "ledger", "spend", "age", "duration", "clock", "stamp", "iso", "changes", "plural"):
+_environment.globals |= {"words": words, "edits": edits, "may_decide": may_decide, "session_of": session_of}
+_FILTERS = ("money", "sums", "ledger", "spend", "age", "duration", "clock", "stamp", "iso", "changes", "plural")
+for _name in (*_FILTERS, "capitalize_first"):
     _environment.filters[_name] = getattr(words, _name)
 
 

@@ -36,7 +36,8 @@ from contracts.facts import (
     TurnRefused,
 )
 
-from gateway.console.words import ICON, STATUS, TONE, duration, ledger, plural, spend
+from gateway.console import edits
+from gateway.console.words import ICON, STATUS, TONE, duration, ledger, moved_on, plural, spend
 
 # What a carried-out write is called. A tool that is not here is named as it is.
 DONE = {
@@ -195,11 +196,19 @@ class Trajectory:
             event,
             "person",
             title,
-            detail="with changed arguments" if fact.edited is not None else "",
+            detail=self._edited(fact),
             quoted=fact.note,
             meta=f"held {duration(event.time - self._held)}" if self._held else "",
             tone="ok" if approved else "bad",
         )
+
+    def _edited(self, fact: CallDecided) -> str:
+        """What the decision changes, in words; empty for one that changes nothing."""
+        box = self.rows[self._turn].turn if self._turn in self.rows else None
+        quote = next((line.quote for line in box.lines if line.call_id == fact.call_id), None) if box else None
+        if fact.edited is None or quote is None:
+            return "with changed arguments" if fact.edited is not None else ""
+        return f"with changes: {edits.in_words(quote, fact.edited)}"
 
 
 def row(event: Event, icon: str, title: str, *, part: str = "", **more: Any) -> Row:
@@ -227,8 +236,19 @@ def _quoted(box: TurnBox, fact: TurnQuoted) -> TurnBox:
     quotes = {quote.call_id: quote for quote in fact.quotes}
     lines = tuple(replace(line, quote=quotes.get(line.call_id, line.quote)) for line in box.lines)
     reads = all(quote.kind == "read" for quote in fact.quotes)
-    again = (Strip("", "run", "Quoted again", f"attempt {fact.attempt}"),) if fact.attempt > 1 else ()
+    again = (Strip("", "run", "Quoted again", _what_moved(box, quotes)),) if fact.attempt > 1 else ()
     return replace(box, lines=lines, reads_only=reads, strips=(*box.strips, *again))
+
+
+def _what_moved(box: TurnBox, quotes: dict[str, CallQuote]) -> str:
+    """What the calls would do now that is not what they would have done before."""
+    changed = [
+        f"{change.name.lower()} was {change.was or 'nothing'}, is {change.now or 'nothing'}"
+        for line in box.lines
+        if line.quote and line.call_id in quotes
+        for change in moved_on(line.quote, quotes[line.call_id])
+    ]
+    return "; ".join(changed) or "the effect is the same"
 
 
 def _forwarded(fact: TurnForwarded) -> Strip:

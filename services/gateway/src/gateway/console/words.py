@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from contracts.facts import Effect
+from contracts.facts import CallQuote, Effect
 from contracts.money import Money
 
-from gateway.views import Moved
+from gateway.views import HeldCall, Moved
 
 NBSP = "\u00a0"
 # Characters that are not seen, or that change how what stands around them is read: all but tab and newline.
@@ -58,6 +59,22 @@ ICON = {
 def money(amount_minor: int, currency: str) -> str:
     """In full, as in `£1,249.00`."""
     return Money(amount_minor, currency).text()
+
+
+def plain_amount(amount_minor: int, currency: str) -> str:
+    """As a person types it, as in `1249.00`."""
+    return re.sub(r"[^\d.]", "", money(amount_minor, currency))
+
+
+def minor(typed: str, currency: str) -> int | None:
+    """A typed amount in minor units: `120`, `120.5`, `£1,120.00`. None for what is none, or is not clear."""
+    zero = money(0, currency)
+    symbol, places = re.sub(r"[\d.]", "", zero).strip(), len(zero.partition(".")[2])
+    bare = typed.strip().removeprefix(symbol).removeprefix(currency).strip()
+    found = re.fullmatch(r"(\d{1,3}(?:,\d{3})+|\d{1,12})(?:\.(\d{0,3}))?", bare, re.ASCII)
+    if found is None or len(found[2] or "") > places:
+        return None
+    return int(found[1].replace(",", "") + (found[2] or "").ljust(places, "0"))
 
 
 def sums(amounts: Iterable[Moved], sign: int = 1) -> str:
@@ -177,3 +194,66 @@ def excerpt(text: str, length: int = 400) -> str:
     """The text on one line, cut behind a word."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[:length].rsplit(" ", 1)[0] + " …"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of a before and after; `was` is empty for what is new, `now` for what is gone."""
+
+    name: str
+    was: str
+    now: str
+
+
+def moved_on(was: CallQuote, now: CallQuote) -> list[Change]:
+    """What a call would do now that is not what it would have done, line by line; nothing for the same effect."""
+    one, other = was.effect, now.effect
+    lines = [Change("Would do", one.summary if one else was.tool, other.summary if other else now.tool)]
+    if now.will_fail != was.will_fail:
+        lines.append(Change("Would fail", was.will_fail or "no", now.will_fail or "no"))
+    lines.append(Change("Amount", amount(one), amount(other)))
+    before, after = (one.before if one else {}), (other.before if other else {})
+    currency = (other and other.currency) or (one and one.currency) or None
+    for name in dict.fromkeys((*before, *after)):
+        lines.append(
+            Change(
+                f"{label(name).capitalize()} before it",
+                value(name, before[name], currency) if name in before else "",
+                value(name, after[name], currency) if name in after else "",
+            )
+        )
+    return [line for line in lines if line.was != line.now]
+
+
+def arguments_moved(was: CallQuote, now: CallQuote) -> list[Change]:
+    """The texts among a call's arguments that are not what they were; amounts and references show in the effect."""
+    names = dict.fromkeys((*was.arguments, *now.arguments))
+    pairs = {name: (was.arguments.get(name), now.arguments.get(name)) for name in names}
+    return [
+        Change(label(name).capitalize(), excerpt(value(name, one, None), 160), excerpt(value(name, other, None), 160))
+        for name, (one, other) in pairs.items()
+        if one != other and (isinstance(one, str) or isinstance(other, str))
+    ]
+
+
+def capitalize_first(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def seats_left(call: HeldCall) -> str:
+    """Who may still release it, as in `needs 2 people, one of them a lead; sam has approved`."""
+    needs, seated = call.hold.needs, call.approvals
+    if needs.people == 1:
+        text = f"needs {article(needs.one_of_role or needs.role)}"
+    else:
+        text = f"needs {needs.people} people, {needs.role}s or above"
+        if needs.one_of_role:
+            text = f"needs {needs.people} people, one of them {article(needs.one_of_role)}"
+    if seated:
+        names = " and ".join(dict.fromkeys(seat.by.subject for seat in seated))
+        text += f"; {names} {'has' if len(seated) == 1 else 'have'} approved"
+    return text
+
+
+def article(noun: str) -> str:
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"

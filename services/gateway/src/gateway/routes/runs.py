@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from contracts.facts import Json, Status
+from contracts.facts import Status
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway import paging, shapes
 from gateway.access import may, token_of
 from gateway.ports import Ports
-from gateway.problems import Problem
 from gateway.routes.keys import Key, Limit
-from gateway.runs import Decide
+from gateway.runs import Decide, Requote
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 Reader = Annotated[Principal, Depends(may("read"))]
@@ -28,14 +27,6 @@ class Reason(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: str = Field("", max_length=2000)
-
-
-class Requote(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    turn: int
-    call_id: str
-    edited: Json
 
 
 @router.get("", response_model=shapes.Runs)
@@ -72,17 +63,16 @@ async def decide(
     return await ports.runs.decide(run, asker, token_of(request), wanted)
 
 
-@router.post("/{run}/quotes")
+@router.post("/{run}/quotes", response_model=shapes.Quote)
 async def quote(
-    ports: Ports, asker: Annotated[Principal, Depends(may("decide"))], run: str, wanted: Requote, key: Key
-) -> Json:
-    await ports.runs.history(asker.tenant, run)
-    raise Problem(
-        409,
-        "Not possible yet",
-        "A held call can be approved as it is, or declined; its arguments cannot be changed yet. Nothing was quoted. "
-        "Decline it with a note that says what you would approve.",
-    )
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("decide"))],
+    request: Request,
+    run: str,
+    wanted: Requote,
+) -> shapes.Quote:
+    """What the held call would do with other arguments, and whether you could release it so. Nothing is done."""
+    return shapes.quote(await ports.runs.quote(run, asker, token_of(request), wanted))
 
 
 @router.post("/{run}/messages", status_code=202, response_model=shapes.Accepted)

@@ -37,6 +37,9 @@ document.addEventListener("click", (event) => {
   } else if (button.dataset.do === "decline") {
     disarm();
     setTimeout(() => section.querySelector(".declining textarea")?.focus());
+  } else if (button.dataset.do === "edit") {
+    disarm();
+    setTimeout(() => select(section.querySelector(".editing .input")));
   }
 });
 
@@ -48,16 +51,25 @@ document.addEventListener("input", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.isComposing) return;
   const form = event.target.closest("form[data-send]");
-  if (form && event.target.tagName === "TEXTAREA" && (event.ctrlKey || event.metaKey)) {
+  const typed = event.target.matches("textarea, .editing .input");
+  if (form && typed && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    form.requestSubmit();
+    form.requestSubmit(form.querySelector("[data-do=send-edited]"));
+  } else if (form && event.target.matches(".editing .input")) {
+    // Enter in a field does not decide: it goes to the button that says what would be done.
+    event.preventDefault();
+    form.querySelector("[data-do=send-edited]").focus();
   }
 });
 
+function select(field) {
+  field?.focus();
+  field?.select?.();
+}
+
 function back(section) {
   disarm();
-  const declining = section.querySelector(".declining");
-  if (declining) declining.open = false;
+  for (const open of section.querySelectorAll(".declining, .editing")) open.open = false;
   (section.closest("[data-card]") ?? section.querySelector("[data-do=approve]"))?.focus({ preventScroll: true });
 }
 
@@ -72,6 +84,13 @@ key("d", "Decline", () => {
   disarm();
   declining.open = true;
   declining.querySelector("textarea").focus();
+});
+key("e", "Approve with changes", () => {
+  const editing = held()?.querySelector(".editing");
+  if (!editing) return false;
+  disarm();
+  editing.open = true;
+  select(editing.querySelector(".input"));
 });
 key("o", "Open the run", () => {
   const link = card()?.querySelector("[data-do=open], header a, .t a");

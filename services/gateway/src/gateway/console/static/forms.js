@@ -1,12 +1,14 @@
 // Sends the page's forms without leaving it. What is refused is said where it was asked for.
 
 import { disarm } from "./approve.js";
+import { isShown } from "./quote.js";
 
 document.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-send]");
   if (!form) return;
   event.preventDefault();
   if (form.dataset.busy || (form.dataset.send === "decide" && document.body.classList.contains("waits"))) return;
+  if (form.dataset.quote && !isShown(form)) return;
   const body = new URLSearchParams(new FormData(form, event.submitter));
   form.dataset.busy = "1";
   event.submitter?.setAttribute("aria-busy", "true");

@@ -1,0 +1,111 @@
+"""Other arguments for a held call: the fields of the form, what was typed into them, and what that changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from contracts.facts import CallQuote, Json
+
+from gateway.console import words
+from gateway.problems import Problem
+
+PREFIX = "argument."
+_MONEY = ("_pence", "_cents", "_minor")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument as a person changes it. `fixed` ones say what the call is about, or have no form of their own."""
+
+    name: str
+    label: str
+    kind: Literal["money", "text", "number", "choice", "fixed"]
+    value: str
+
+
+def fields(quote: CallQuote) -> list[Field]:
+    """The call's arguments, those that can be changed first."""
+    found = [_field(quote, name, value) for name, value in quote.arguments.items()]
+    return sorted(found, key=lambda field: field.kind == "fixed")
+
+
+def editable(quote: CallQuote) -> bool:
+    return quote.kind == "write" and any(field.kind != "fixed" for field in fields(quote))
+
+
+def arguments(quote: CallQuote, form: Mapping[str, str]) -> Json:
+    """The call's arguments with what the form says instead. Raises a 422 that names the field."""
+    changed = dict(quote.arguments)
+    for field in fields(quote):
+        typed = form.get(PREFIX + field.name)
+        if typed is not None and field.kind != "fixed" and typed.replace("\r\n", "\n") != field.value:
+            changed[field.name] = _read(quote, field, typed)
+    return changed
+
+
+def changes(quote: CallQuote, edited: Mapping[str, object]) -> list[tuple[str, str, str]]:
+    """What a person changed: the argument's name for people, before, after."""
+    names = dict.fromkeys((*quote.arguments, *edited))
+    return [
+        (_label(name), _shown(quote, name, quote.arguments.get(name)), _shown(quote, name, edited.get(name)))
+        for name in names
+        if quote.arguments.get(name) != edited.get(name)
+    ]
+
+
+def in_words(quote: CallQuote, edited: Mapping[str, object]) -> str:
+    """In one line, as in `amount £120.00 instead of £180.00`."""
+    return ", ".join(f"{name} {after} instead of {before}" for name, before, after in changes(quote, edited))
+
+
+def _field(quote: CallQuote, name: str, value: object) -> Field:
+    about = quote.effect.object if quote.effect else None
+    if _is_money(quote, name, value):
+        return Field(name, _label(name), "money", words.plain_amount(int(str(value)), _currency(quote)))
+    if isinstance(value, bool):
+        return Field(name, _label(name), "choice", "yes" if value else "no")
+    if isinstance(value, int):
+        return Field(name, _label(name), "number", str(value))
+    if isinstance(value, str) and value != about:
+        return Field(name, _label(name), "text", value)
+    return Field(name, _label(name), "fixed", words.value(name, value, None))
+
+
+def _read(quote: CallQuote, field: Field, typed: str) -> object:
+    match field.kind:
+        case "money":
+            amount = words.minor(typed, _currency(quote))
+            if amount is None:
+                raise _unreadable(field, f"an amount, such as {field.value}")
+            return amount
+        case "number":
+            if not (typed.strip().isascii() and typed.strip().isdigit() and len(typed) < 16):
+                raise _unreadable(field, "a whole number")
+            return int(typed)
+        case "choice":
+            return typed == "yes"
+    return typed.replace("\r\n", "\n")
+
+
+def _unreadable(field: Field, wanted: str) -> Problem:
+    return Problem(422, "Not understood", f"“{field.label}” has to be {wanted}. Nothing was done.")
+
+
+def _shown(quote: CallQuote, name: str, value: object) -> str:
+    if _is_money(quote, name, value):
+        return words.money(int(str(value)), _currency(quote))
+    return words.excerpt(words.value(name, value, None), 120)
+
+
+def _is_money(quote: CallQuote, name: str, value: object) -> bool:
+    return bool(_currency(quote)) and type(value) is int and name.endswith(_MONEY)
+
+
+def _currency(quote: CallQuote) -> str:
+    return (quote.effect and quote.effect.currency) or ""
+
+
+def _label(name: str) -> str:
+    for ending in _MONEY:
+        name = name.removesuffix(ending)
+    return name.replace("_", " ")

@@ -1,0 +1,165 @@
+"""Approving with changes, and what has changed by itself, in a real browser."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from contracts.facts import HoldEscalated, Json, Needs, ReminderSent
+from playwright.async_api import Browser, Locator, Page, expect
+
+from .conftest import World
+from .facts import SAM, decided, forwarded, held, quoted, refund, story_to_the_hold
+from .test_browser import RUN, browser, chromium, opened, sideways, sign_in
+
+__all__ = ["browser", "chromium"]  # fixtures
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+HELD = refund("c-2")
+
+
+def quoting(slow: dict[int, asyncio.Event] | None = None) -> Any:
+    """Quotes as the tools service would; the amounts of `slow` only once they may."""
+
+    async def quote(body: Json) -> Json:
+        amount = body["edited"]["amount_pence"]
+        if slow and amount in slow:
+            await slow[amount].wait()
+        now = refund("c-2", amount).model_copy(update={"edited": HELD.digest, "arguments": body["edited"]})
+        return {"status": 200, "was": HELD.model_dump(mode="json"), "quote": now.model_dump(mode="json")}
+
+    return quote
+
+
+def deciding(world: World) -> Any:
+    async def decide(body: Json) -> Json:
+        fact = decided(body["turn"], HELD, SAM, body["decision"], body["note"], edited=body["edited"])
+        [event] = await world.others.say(body["run"], fact)
+        return {"status": 200, "event": event.document()}
+
+    return decide
+
+
+async def waiting(world: World, browser: Browser, path: str = "/approvals", **options: Any) -> tuple[Page, Locator]:
+    await world.ticket(subject="Returning an unworn jacket")
+    await world.others.say(RUN, *story_to_the_hold())
+    await world.seen(RUN)
+    live = options.get("java_script_enabled", True)
+    page = await opened(await sign_in(browser, world, "sam", **options), world, path, live=live)
+    return page, page.locator(f"#card-{RUN}")
+
+
+async def test_an_amount_is_lowered_and_approved_without_a_mouse(world: World, browser: Browser) -> None:
+    asked = await world.approvals(deciding(world))
+    await world.answering("tools-shop", "ask.tools.quote", quoting())
+    page, card = await waiting(world, browser)
+
+    await card.focus()
+    await page.keyboard.press("e")
+    await expect(card.get_by_label("Amount")).to_be_focused()
+    await page.keyboard.type("120")
+    await expect(card.locator(".outcome")).to_contain_text("Refund £120.00 to Mastercard ending 0937")
+    await page.keyboard.press("Enter")
+    button = card.get_by_role("button", name="Approve £120.00 instead of £180.00")
+    await expect(button).to_be_focused()
+    assert asked == []
+    await page.keyboard.press("Enter")
+
+    await expect(card).to_contain_text("Approved by sam")
+    await expect(card).to_contain_text("amount £120.00 instead of £180.00")
+    assert asked[0]["edited"] == HELD.arguments | {"amount_pence": 12000}
+    await world.others.say(RUN, quoted(2, refund("c-2", 12000), attempt=2))
+
+
+async def test_the_last_answer_wins_and_only_what_is_shown_is_sent(world: World, browser: Browser) -> None:
+    asked = await world.approvals(deciding(world))
+    slow = {15000: asyncio.Event()}
+    quotes = await world.answering("tools-shop", "ask.tools.quote", quoting(slow))
+    page, card = await waiting(world, browser)
+    await card.get_by_text("Approve with changes").click()
+    amount, button = card.get_by_label("Amount"), card.locator("[data-do=send-edited]")
+
+    await amount.fill("150")
+    await expect(button).to_have_attribute("aria-disabled", "true")
+    async with asyncio.timeout(10):
+        while not quotes:
+            await asyncio.sleep(0.01)
+    await button.click(force=True)
+    await amount.fill("90")
+    await expect(button).to_have_text("Approve £90.00 instead of £180.00Ctrl Enter")
+    slow[15000].set()
+    await amount.fill("1,5")
+    await expect(card.locator(".quoted")).to_contain_text("has to be an amount")
+    await expect(button).to_have_attribute("aria-disabled", "true")
+    await page.keyboard.press("Control+Enter")
+    await amount.fill("200")
+    await expect(card.locator(".outcome")).to_contain_text("more than was asked for")
+    await page.keyboard.press("Control+Enter")
+    assert asked == []
+
+    await amount.fill("90")
+    await expect(button).to_have_attribute("aria-disabled", "false")
+    await page.keyboard.press("Control+Enter")
+    await expect(card).to_contain_text("Approved by sam")
+    assert [one["edited"]["amount_pence"] for one in asked] == [9000]
+
+
+async def test_what_is_typed_outlives_a_change_of_the_card(world: World, browser: Browser) -> None:
+    await world.answering("tools-shop", "ask.tools.quote", quoting())
+    page, card = await waiting(world, browser)
+    await card.focus()
+    await page.keyboard.press("e")
+    await page.keyboard.type("120")
+    await expect(card.locator(".outcome")).to_contain_text("£120.00")
+
+    await world.others.say(RUN, decided(2, refund("c-9"), SAM))
+
+    await expect(card.get_by_label("Amount")).to_have_value("120")
+    await expect(card.get_by_role("button", name="Approve £120.00 instead of £180.00")).to_be_visible()
+
+
+async def test_changes_can_be_approved_with_scripts_off(world: World, browser: Browser) -> None:
+    asked = await world.approvals(deciding(world))
+    page, card = await waiting(world, browser, java_script_enabled=False)
+    await card.get_by_text("Approve with changes").click()
+    await card.get_by_label("Amount").fill("£120.00")
+    await card.get_by_role("button", name="Approve with these changes").click()
+    await page.wait_for_url("**/tickets/TCK-2004?run=TCK-2004-1")
+    assert asked[0]["edited"]["amount_pence"] == 12000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_before_and_after_stand_side_by_side_and_say_which_approval_counts(
+    world: World, browser: Browser, scheme: Any, width: int
+) -> None:
+    await world.answering("tools-shop", "ask.tools.quote", quoting())
+    viewport: Any = {"width": width, "height": 900}
+    page, card = await waiting(world, browser, color_scheme=scheme, viewport=viewport)
+    needs = Needs(people=2, one_of_role="lead")
+    now = refund("c-2", 15000, before=3000)
+    await world.others.say(
+        RUN,
+        decided(2, HELD),
+        forwarded(2, HELD),
+        quoted(2, now, attempt=2),
+        held(2, now, attempt=2, needs=needs),
+        ReminderSent(turn=2, call_ids=["c-2"], role="approver"),
+        HoldEscalated(turn=2, call_ids=["c-2"], role="lead"),
+    )
+    await expect(card.locator(".moved")).to_contain_text("This has changed since it was shown before")
+    row = card.locator(".compare tr", has_text="Refundable before it")
+    await expect(row.locator(".was")).to_have_text("£180.00")
+    await expect(row.locator(".now")).to_have_text("£150.00")
+    await expect(card.locator(".moved")).to_contain_text("sam approved what it was before. That does not count")
+    await expect(card).to_contain_text("Needs 2 people, one of them a lead")
+    await expect(card).to_contain_text("Passed on to leads; reminded")
+    await card.get_by_text("Approve with changes").click()
+    await card.get_by_label("Amount").fill("120")
+    await expect(card.locator(".outcome")).to_be_visible()
+    found = await Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert await sideways(page) <= 0
+    if pictures := os.environ.get("TURNGATE_PICTURES"):
+        await page.screenshot(path=Path(pictures) / f"edit-{scheme}-{width}.png", full_page=True)
