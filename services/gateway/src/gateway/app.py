@@ -12,7 +12,7 @@ from contracts.bus import Bus
 from contracts.facts import Json
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog
-from contracts.subjects import parse
+from contracts.subjects import TENANTS, parse
 
 from gateway.desk import Desk, open_pool
 from gateway.feed import Feed
@@ -22,6 +22,8 @@ from gateway.projection import Projection
 from gateway.runs import Runs
 from gateway.settings import Settings
 from gateway.sign_in import SignIn
+from gateway.tenancy import Tenancy
+from gateway.tenant_facts import TenantFacts
 from gateway.tokens import Tokens
 from gateway.web import application
 
@@ -40,6 +42,10 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     runs = Runs(log, bus, desk, settings.model)
     verifier = Verifier(settings.issuers, settings.audience)
     tokens = Tokens(verifier)
+    tenant_log = JetStreamLog(bus.nc, stream=TENANTS)
+    bus.on_error.append(tenant_log.on_error)
+    tenant_facts = TenantFacts(tenant_log)
+    await tenant_facts.load()
     stack.callback(tokens.close)
     gateway = Gateway(
         settings=settings,
@@ -50,10 +56,12 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         feed=feed,
         projection=projection,
         runs=runs,
+        tenant_facts=tenant_facts,
+        tenancy=Tenancy(bus, tenant_facts, settings.tenants_dir),
         connected=lambda: bus.connected,
     )
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))
-    for work in (feed.run(), projection.run()):
+    for work in (feed.run(), projection.run(), tenant_facts.run()):
         stack.push_async_callback(_ended, asyncio.create_task(work))
     await stack.enter_async_context(listening(application(gateway), settings.http_host, settings.http_port))
 

@@ -16,6 +16,8 @@ from gateway.runs import Runs
 from gateway.sessions import Sessions
 from gateway.settings import Settings
 from gateway.sign_in import SignIn
+from gateway.tenancy import Tenancy
+from gateway.tenant_facts import TenantFacts
 from gateway.tokens import Tokens
 
 
@@ -29,6 +31,8 @@ class Gateway:
     feed: Feed
     projection: Projection
     runs: Runs
+    tenant_facts: TenantFacts
+    tenancy: Tenancy
     connected: Callable[[], bool]
     sessions: Sessions = field(default_factory=Sessions)
     streams: Streams = field(init=False)

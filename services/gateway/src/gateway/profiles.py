@@ -26,12 +26,14 @@ class Profile(BaseModel):
 
 
 class Tenant(BaseModel):
-    """What the desk knows of a tenant: its name for people, its time zone, its policy pack and its profiles."""
+    """What the desk knows of a tenant: its name for people, its time zone, the currency of its amounts, its policy pack
+    and its profiles."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     timezone: str = "UTC"
+    currency: str = ""
     policy_pack: str
     profiles: dict[str, Profile] = {"support": Profile()}
 

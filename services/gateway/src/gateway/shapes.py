@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Any
 
-from contracts.facts import CallQuote, Customer, Effect, Json, Needs, Person
+from contracts.facts import CallQuote, Customer, Effect, Json, Needs, Pack, Person
 from contracts.identity import Principal
 from pydantic import BaseModel
 
 from gateway.desk import TicketView
 from gateway.domain import Edited, may_decide
+from gateway.tenant_facts import Promoted, Stop
 from gateway.views import HeldCall, Moved, RunView, Seat, total
 
 
@@ -158,6 +159,25 @@ class Events(BaseModel):
     """The facts as CloudEvents, in order."""
 
     events: list[dict[str, Any]]
+
+
+class Stops(BaseModel):
+    """The stops that stand, the oldest first."""
+
+    stops: list[Stop]
+
+
+class Policy(BaseModel):
+    text: str
+    pack: Pack | None
+    by: Person | None
+    at: datetime | None
+
+
+def policy(text: str, promoted: Promoted | None) -> Policy:
+    if promoted is None:
+        return Policy(text=text, pack=None, by=None, at=None)
+    return Policy(text=text, pack=promoted.pack, by=promoted.by, at=promoted.at)
 
 
 def hold(call: HeldCall) -> Hold:

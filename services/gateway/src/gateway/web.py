@@ -16,17 +16,17 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from gateway import problems
-from gateway.console import door, forms, pages, streams
+from gateway.console import door, forms, pages, streams, switch
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
-from gateway.routes import approvals, events, health, runs, tickets
+from gateway.routes import approvals, events, health, policy, runs, stops, tickets
 
 logger = structlog.get_logger()
 PLAIN = health.router
-ROUTERS = (tickets.router, runs.router, approvals.router, events.router)
+ROUTERS = (tickets.router, runs.router, approvals.router, events.router, stops.router, policy.router)
 UNTRACED = "/healthz,/readyz,/metrics,/static"
-CONSOLE = (door.router, pages.router, forms.router, streams.router)
+CONSOLE = (door.router, pages.router, forms.router, streams.router, switch.router)
 
 
 class ProblemDocument(BaseModel):

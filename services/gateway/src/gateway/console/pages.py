@@ -46,7 +46,7 @@ async def home() -> Response:
 @router.get("/tickets")
 async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "open") -> Response:
     state = state if state in queue.FILTERS else "open"
-    shell = await _shell(ports, asker, "tickets", request)
+    shell = await around(ports, asker, "tickets", request)
     found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], limit=MOST_TICKETS)
     lines = [queue.line(ticket, asker, datetime.now(UTC)) for ticket in found]
     filters = [
@@ -58,7 +58,7 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
 
 @router.get("/tickets/{reference}")
 async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) -> Response:
-    shell = await _shell(ports, asker, "tickets", request)
+    shell = await around(ports, asker, "tickets", request)
     one = await find(ports, asker, reference)
     runs = await ports.desk.runs_of(asker.tenant, one.ticket)
     wanted = request.query_params.get("run") or (runs[-1].run if runs else None)
@@ -86,7 +86,7 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
 
 @router.get("/approvals")
 async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
-    shell = await _shell(ports, asker, "approvals", request)
+    shell = await around(ports, asker, "approvals", request)
     now = datetime.now(UTC)
     held = await _cards(ports, asker, await ports.desk.held(asker.tenant))
     lately = await _cards(ports, asker, await ports.desk.held_lately(asker.tenant, now - LATELY))
@@ -144,7 +144,7 @@ def html(name: str, status: int = 200, **context: Any) -> HTMLResponse:
     return HTMLResponse(render.page(name, **context), status, {"Cache-Control": "no-store"})
 
 
-async def _shell(ports: Gateway, asker: Principal, here: str, request: Request) -> dict[str, Any]:
+async def around(ports: Gateway, asker: Principal, here: str, request: Request) -> dict[str, Any]:
     """What every page shows around its own: who is here, what waits, and from where the stream goes on."""
     after = ports.feed.last
     await ports.lists_are_current()
@@ -153,6 +153,7 @@ async def _shell(ports: Gateway, asker: Principal, here: str, request: Request) 
         "asker": asker,
         "here": here,
         "tenant": ports.tenants.of(asker.tenant),
+        "stops": ports.tenant_facts.of(asker.tenant).stops,
         "after": after,
         "statuses": statuses,
         "counts": {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contracts.events import Event
-from contracts.facts import CallDecided, HoldExpired, TurnHeld
+from contracts.facts import CallDecided, HoldEscalated, HoldExpired, ReminderSent, TurnHeld
 from contracts.history import History
 from contracts.identity import Principal
 from contracts.subjects import RunKey
@@ -31,6 +31,8 @@ router = APIRouter(prefix="/console/stream", include_in_schema=False)
 MOST_MISSED = 100
 # The inbox gathers what comes within this time: nobody reads faster.
 PAUSE = 0.1
+# Seconds. A stop that is set or lifted is on every page this soon, whether or not anything happens in a run.
+LOOKS_EVERY = 1.0
 HEARTBEAT = sse.frame("1", event="hb")
 
 
@@ -148,7 +150,8 @@ class RunPage:
 async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
     with ports.streams.one_more(asker):
         yield sse.RETRY
-        yield _state(await ports.overviews.fresh(asker.tenant), asker)
+        told, silent = ports.tenant_facts.of(asker.tenant).sequence, 0.0
+        yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
         await ports.lists_are_current()
         missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
         if len(missed) > MOST_MISSED:
@@ -158,15 +161,23 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
             yield await _inbox_frame(ports, asker, view.run, view.sequence, whole=True)
         start = max([after, *(view.sequence for view in missed)])
         source = ports.feed.batches(start, asker.tenant)
-        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
+        async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
             async for batch in alive:
+                tenant = ports.tenant_facts.of(asker.tenant)
                 if batch is None:
-                    yield HEARTBEAT
+                    silent += LOOKS_EVERY
+                    if tenant.sequence != told:
+                        told, silent = tenant.sequence, 0.0
+                        yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
+                    elif silent >= ports.settings.heartbeat_seconds:
+                        silent = 0.0
+                        yield HEARTBEAT
                     continue
+                told, silent = tenant.sequence, 0.0
                 for run, events in _by_run(batch):
                     yield await _inbox_frame(ports, asker, run, events[-1].sequence, whole=any(map(_of_hold, events)))
                 await ports.lists_are_current()
-                yield _state(await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
+                yield _state(ports, await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
                 await asyncio.sleep(PAUSE)
 
 
@@ -179,7 +190,7 @@ def _by_run(batch: list[Event]) -> list[tuple[str, list[Event]]]:
 
 
 def _of_hold(event: Event) -> bool:
-    return event.terminal or isinstance(event.fact, TurnHeld | CallDecided | HoldExpired)
+    return event.terminal or isinstance(event.fact, TurnHeld | CallDecided | ReminderSent | HoldEscalated | HoldExpired)
 
 
 async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int, *, whole: bool) -> bytes:
@@ -205,13 +216,20 @@ async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int
     return sse.frame(sse.data({"changes": changes}), id=sequence, event="change")
 
 
-def _state(overview: Overview, asker: Principal) -> bytes:
-    """The counts around every page. They have no id: they are sent whole, whenever a stream begins or facts came."""
+def _state(ports: Gateway, overview: Overview, asker: Principal) -> bytes:
+    """The counts around every page, and what is stopped. They have no id: they are sent whole, whenever a stream begins
+    or facts came."""
     counts, held = overview.counts, overview.held
     total = render.part("card.html", "held_total", at_stake(held), oldest(held), datetime.now(UTC))
     state = {
         "open": sum(count for status, count in counts.items() if status != "resolved"),
         "waiting": decidable(held, asker),
-        "changes": [change("held-total", total)],
+        "changes": [change("held-total", total), change("stops", _stops(ports, asker))],
     }
     return sse.frame(sse.data(state), event="state")
+
+
+def _stops(ports: Gateway, asker: Principal) -> str:
+    tenant = ports.tenants.of(asker.tenant)
+    stops = ports.tenant_facts.of(asker.tenant).stops
+    return render.part("stops_banner.html", "stops_banner", stops, asker, tenant, datetime.now(UTC))

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from contracts.facts import CallQuote, Effect
 from contracts.money import Money
 
+from gateway.tenant_facts import Stop
 from gateway.views import HeldCall, Moved
 
 NBSP = "\u00a0"
@@ -253,6 +254,15 @@ def seats_left(call: HeldCall) -> str:
         names = " and ".join(dict.fromkeys(seat.by.subject for seat in seated))
         text += f"; {names} {'has' if len(seated) == 1 else 'have'} approved"
     return text
+
+
+def stopped(stop: Stop, currency: str) -> str:
+    """What a stop covers, as in `issue_refund above £100.00 is stopped`."""
+    what = stop.tool or "Everything that changes something"
+    if stop.above_minor is not None:
+        limit = money(stop.above_minor, currency) if currency else f"{stop.above_minor} minor units"
+        what = f"{stop.tool or 'Everything'} above {limit}"
+    return f"{what} is stopped"
 
 
 def article(noun: str) -> str:

@@ -1,0 +1,64 @@
+"""The stop switch as a page: what is stopped, stop more, lift a stop."""
+
+from typing import Annotated
+
+from contracts.identity import Principal
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from gateway.access import may, token_of
+from gateway.console import pages, render, words
+from gateway.console.trajectory import DONE
+from gateway.ports import Ports
+from gateway.problems import Problem
+from gateway.routes.keys import Key
+from gateway.tenancy import LiftStop, SetStop
+
+router = APIRouter(prefix="/stops", include_in_schema=False)
+Stopper = Annotated[Principal, Depends(may("stop"))]
+PAGE = "/stops"
+
+
+@router.get("")
+async def page(ports: Ports, asker: Stopper, request: Request) -> Response:
+    await ports.tenancy.stops(asker.tenant)
+    shell = await pages.around(ports, asker, "stops", request)
+    return HTMLResponse(render.page("stops.html", **shell, tools=list(DONE)), headers={"Cache-Control": "no-store"})
+
+
+@router.post("")
+async def set_stop(
+    ports: Ports,
+    asker: Stopper,
+    request: Request,
+    key: Key,
+    reason: Annotated[str, Form(min_length=1, max_length=2000)],
+    tool: Annotated[str, Form(max_length=64)] = "",
+    above: Annotated[str, Form(max_length=20)] = "",
+) -> Response:
+    wanted = SetStop(
+        tool=tool.strip() or None, above_minor=_minor(above, ports.tenants.of(asker.tenant).currency), reason=reason
+    )
+    await ports.tenancy.set_stop(asker, token_of(request), wanted, key)
+    return RedirectResponse(PAGE, 303)
+
+
+@router.post("/{stop_id}/lift")
+async def lift_stop(
+    ports: Ports,
+    asker: Stopper,
+    request: Request,
+    stop_id: str,
+    reason: Annotated[str, Form(max_length=2000)] = "",
+) -> Response:
+    await ports.tenancy.lift_stop(asker, token_of(request), stop_id, LiftStop(reason=reason))
+    return RedirectResponse(PAGE, 303)
+
+
+def _minor(typed: str, currency: str) -> int | None:
+    if not typed.strip():
+        return None
+    amount = words.minor(typed, currency or "GBP")
+    if amount is None:
+        raise Problem(422, "Not an amount", "Nothing was stopped. Write the amount as in 100.00, or leave it empty.")
+    return amount

@@ -1,0 +1,119 @@
+"""What is set for a whole tenant: stops, the policy in force, the budget. A fold of the tenant's own line of facts.
+
+The lines are short, so each process folds all of them when it starts and follows them from there: nothing is stored
+that would have to be made anew.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+
+import structlog
+from contracts.errors import CorruptLog, Outage
+from contracts.events import Event
+from contracts.facts import BudgetSet, Pack, Person, PolicyPromoted, StopLifted, StopSet, Text
+from contracts.history import History
+from contracts.log import JetStreamLog
+from contracts.subjects import TenantKey
+from pydantic import BaseModel
+
+logger = structlog.get_logger()
+
+
+class Stop(BaseModel):
+    """No write of this tool (None: of any) that moves more than this (None: or anything) is done while it stands."""
+
+    stop_id: str
+    tool: str | None
+    above_minor: int | None
+    reason: Text
+    by: Person
+    at: datetime
+
+
+class Promoted(BaseModel):
+    """The policy pack in force, and who put it there. Its text is in the fact."""
+
+    pack: Pack
+    by: Person
+    at: datetime
+
+
+class TenantView(BaseModel):
+    sequence: int = 0
+    stops: tuple[Stop, ...] = ()
+    policy: Promoted | None = None
+    day_micro_usd: int | None = None
+
+
+def evolve(view: TenantView, event: Event) -> TenantView:
+    """The view with one more fact. One that is in it already changes nothing."""
+    if event.sequence <= view.sequence:
+        return view
+    changes: dict[str, object] = {"sequence": event.sequence}
+    match event.fact:
+        case StopSet() as fact:
+            others = [stop for stop in view.stops if stop.stop_id != fact.stop_id]
+            changes["stops"] = (*others, Stop(**dict(fact), at=event.time))
+        case StopLifted() as fact:
+            changes["stops"] = tuple(stop for stop in view.stops if stop.stop_id != fact.stop_id)
+        case PolicyPromoted() as fact:
+            changes["policy"] = Promoted(pack=fact.pack, by=fact.by, at=event.time)
+        case BudgetSet() as fact:
+            changes["day_micro_usd"] = fact.day_micro_usd
+    return view.model_copy(update=changes)
+
+
+def fold(events: Iterable[Event]) -> TenantView:
+    view = TenantView()
+    for event in events:
+        view = evolve(view, event)
+    return view
+
+
+class TenantFacts:
+    """`last` is the sequence of the last fact that was folded."""
+
+    def __init__(self, log: JetStreamLog) -> None:
+        self.last = 0
+        self._log = log
+        self._views: dict[str, TenantView] = {}
+        self._moved = asyncio.Event()
+
+    async def load(self) -> None:
+        """Folds what the log holds. Raises Outage where it cannot be had."""
+        async for event in self._log.follow(after=self.last, live=False):
+            self._take(event)
+
+    async def run(self) -> None:
+        """Follows the log for ever; an outage is waited out."""
+        while True:
+            try:
+                async for event in self._log.follow(after=self.last):
+                    self._take(event)
+            except (Outage, CorruptLog) as error:
+                logger.warning("tenant facts", error=repr(error), last=self.last)
+                await asyncio.sleep(0.5)
+
+    def of(self, tenant: str) -> TenantView:
+        return self._views.get(tenant, TenantView())
+
+    async def history(self, tenant: str) -> History:
+        """Everything that was set for the tenant, as the log has it now."""
+        return await self._log.read(TenantKey(tenant))
+
+    async def reach(self, tenant: str, within: float = 2.0) -> TenantView:
+        """The view with all that the log holds now, or after a moment the one there is."""
+        head = await self._log.head(TenantKey(tenant))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while head and self.of(tenant).sequence < head.sequence:
+                    self._moved.clear()
+                    await self._moved.wait()
+        return self.of(tenant)
+
+    def _take(self, event: Event) -> None:
+        self.last = max(self.last, event.sequence)
+        self._views[event.key.tenant] = evolve(self.of(event.key.tenant), event)
+        self._moved.set()

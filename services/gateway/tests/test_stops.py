@@ -1,0 +1,137 @@
+"""The stop switch and the policy pack: asked of approvals, folded from the tenant's own facts, shown on every page."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from contracts.canonical import sha256
+from contracts.events import Draft
+from contracts.facts import Fact, Json, Pack, Person, PolicyPromoted, StopLifted, StopSet
+from contracts.log import JetStreamLog
+from contracts.subjects import TENANTS, TenantKey
+from gateway.tenant_facts import TenantView, evolve
+
+from .conftest import World, connect
+from .facts import ISSUER, LEE
+from .test_api import problem
+from .test_console import browser
+
+pytestmark = pytest.mark.timeout(60)
+ADA = Person(subject="ada", issuer=ISSUER, role="admin")
+PACK = Pack(name="acme", version=2, digest=sha256("text"))
+
+
+async def tenant_line(world: World) -> Any:
+    """Approvals' voice in the tenants' own lines."""
+    bus = await connect(world.nats, "approvals")
+    world.stack.push_async_callback(bus.close)
+    log = JetStreamLog(bus.nc, stream=TENANTS)
+
+    async def say(fact: Fact, tenant: str = "acme") -> Json:
+        history = await log.read(TenantKey(tenant))
+        event = await log.append(history, Draft(fact, None, key=str(len(history.events))))
+        return event.document()
+
+    return say
+
+
+async def approvals(world: World) -> list[Json]:
+    """Answers as approvals would: what is asked is said."""
+    say = await tenant_line(world)
+
+    async def answer(body: Json) -> Json:
+        match body["say"]:
+            case "stop-set":
+                fields = {name: body[name] for name in ("stop_id", "tool", "above_minor", "reason")}
+                return {"status": 200, "event": await say(StopSet(**fields, by=ADA))}
+            case "stop-lifted":
+                fact = StopLifted(stop_id=body["stop_id"], reason=body["reason"], by=ADA)
+                return {"status": 200, "event": await say(fact)}
+            case _ if "version: nonsense" in body["text"]:
+                return {"status": 422, "title": "Not a pack", "detail": "Line 2: version has to be a number."}
+            case _:
+                return {"status": 200, "event": await say(PolicyPromoted(pack=PACK, text=body["text"], by=LEE))}
+
+    return await world.answering("approvals", "ask.approvals.tenant", answer)
+
+
+def test_a_fact_that_is_in_the_view_changes_nothing() -> None:
+    assert evolve(TenantView(sequence=7), Seen(3)) == TenantView(sequence=7)  # type: ignore[arg-type]
+
+
+class Seen:
+    def __init__(self, sequence: int) -> None:
+        self.sequence = sequence
+        self.time = datetime.now(UTC)
+
+
+async def test_a_stop_is_set_and_lifted_by_who_may_and_read_by_all(world: World) -> None:
+    asked = await approvals(world)
+    async with world.client("ada") as ada, world.client("sam") as sam, world.client("gus") as gus:
+        wanted = {"tool": "issue_refund", "above_minor": 10000, "reason": "a strange pattern"}
+        first, again = [await ada.post("/v1/stops", json=wanted, headers={"Idempotency-Key": "k-1"}) for _ in range(2)]
+        problem(await sam.post("/v1/stops", json=wanted), 403)
+        problem(await ada.post("/v1/stops", json={"tool": "issue_refund"}), 422)
+        [stop] = (await sam.get("/v1/stops")).json()["stops"]
+        theirs = (await gus.get("/v1/stops")).json()["stops"]
+        problem(await sam.post(f"/v1/stops/{stop['stop_id']}/lift", json={}), 403)
+        lifted = await ada.post(f"/v1/stops/{stop['stop_id']}/lift", json={"reason": "it was a test"})
+        after = (await sam.get("/v1/stops")).json()["stops"]
+    assert first.json()["type"] == "turngate.approvals.stop-set.v1"
+    assert again.status_code == lifted.status_code == 200
+    assert {one["stop_id"] for one in asked[:2]} == {stop["stop_id"]}
+    assert (stop["tool"], stop["above_minor"], stop["by"]["subject"]) == ("issue_refund", 10000, "ada")
+    assert (theirs, after) == ([], [])
+
+
+async def test_a_stop_stands_on_every_page_while_it_is_set(world: World) -> None:
+    await world.ticket()
+    await approvals(world)
+    async with browser(world, "ada") as ada, browser(world, "sam") as sam:
+        page = (await ada.get("/stops")).text
+        assert "Nothing is stopped" in page
+        form = {"tool": "issue_refund", "above": "£100", "reason": "<b>strange</b>"}
+        set_ = await ada.post("/stops", data=form)
+        assert (set_.status_code, set_.headers["location"]) == (303, "/stops")
+        for path in ("/tickets", "/tickets/TCK-2004", "/approvals"):
+            shown = (await sam.get(path)).text
+            assert "issue_refund above 10000 minor units is stopped" in shown or "above £100.00 is stopped" in shown
+            assert "&lt;b&gt;strange" in shown
+            assert 'href="/stops"' not in shown
+        assert (await sam.get("/stops")).status_code == 403
+        assert (await sam.post("/stops", data=form)).status_code == 403
+        page = (await ada.get("/stops")).text
+        [action] = re.findall(r'action="(/stops/[\w-]+/lift)"', page)
+        await ada.post(action, data={})
+        assert "is stopped" not in (await sam.get("/tickets")).text
+
+
+async def test_a_restarted_gateway_knows_what_is_stopped(world: World) -> None:
+    from .conftest import gateway
+
+    say = await tenant_line(world)
+    await say(StopSet(stop_id="stop-1", reason="an old one", by=ADA))
+    await world.stop_gateway()
+    async with gateway(world.settings), world.client("sam") as sam:
+        [stop] = (await sam.get("/v1/stops")).json()["stops"]
+    assert (stop["tool"], stop["above_minor"]) == (None, None)
+
+
+async def test_a_pack_is_promoted_by_a_lead_and_one_that_cannot_be_read_is_not(world: World) -> None:
+    folder = world.settings.tenants_dir / "acme"
+    folder.mkdir(parents=True)
+    (folder / "policy.yaml").write_text("name: acme\nversion: 1\n")
+    await approvals(world)
+    async with world.client("lee") as lee, world.client("ari") as ari, world.client("sam") as sam:
+        before = (await ari.get("/v1/policy")).json()
+        said = problem(await lee.post("/v1/policy", json={"text": "name: acme\nversion: nonsense"}), 422)
+        done = await lee.post("/v1/policy", json={"text": "name: acme\nversion: 2\n"})
+        after = (await lee.get("/v1/policy")).json()
+        for client in (sam, ari):
+            problem(await client.post("/v1/policy", json={"text": "name: acme"}), 403)
+        problem(await sam.get("/v1/policy"), 403)
+    assert (before["text"], before["pack"]) == ("name: acme\nversion: 1\n", None)
+    assert "Line 2" in said["detail"]
+    assert done.json()["type"] == "turngate.approvals.policy-promoted.v1"
+    assert (after["text"], after["pack"]["version"], after["by"]["subject"]) == ("name: acme\nversion: 2\n", 2, "lee")
