@@ -14,6 +14,7 @@ from contracts.identity import Verifier
 from contracts.log import JetStreamLog
 from contracts.subjects import TENANTS, parse
 
+from gateway.audit_log import AuditLog
 from gateway.desk import Desk, open_pool
 from gateway.feed import Feed
 from gateway.ports import Gateway
@@ -46,18 +47,20 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     bus.on_error.append(tenant_log.on_error)
     tenant_facts = TenantFacts(tenant_log)
     await tenant_facts.load()
+    tenants = Tenants(settings.tenants_dir)
     stack.callback(tokens.close)
     gateway = Gateway(
         settings=settings,
         tokens=tokens,
         sign_in=SignIn(settings, verifier, tokens),
-        tenants=Tenants(settings.tenants_dir),
+        tenants=tenants,
         desk=desk,
         feed=feed,
         projection=projection,
         runs=runs,
         tenant_facts=tenant_facts,
         tenancy=Tenancy(bus, tenant_facts, settings.tenants_dir),
+        audit=AuditLog(log, feed, runs, tenant_facts, desk, tenants),
         connected=lambda: bus.connected,
     )
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))

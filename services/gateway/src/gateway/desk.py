@@ -1,5 +1,6 @@
 """The desk's own tables: tickets, and the views of runs for the lists. Every reader and writer names its tenant."""
 
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -218,6 +219,18 @@ class Desk:
             query = "select state::text as state from desk.runs " + condition  # noqa: S608 - literals of this file
             cursor = await connection.execute(query, values)
             return [RunView.model_validate_json(row["state"]) for row in await cursor.fetchall()]
+
+    # What customers are called where they may not be named
+
+    async def pseudonym_key(self, tenant: str) -> bytes:
+        """The tenant's own, made when it is first asked for."""
+        async with self.of(tenant) as connection:
+            await connection.execute(
+                "insert into desk.pseudonym_keys (tenant, key) values (%s, %s) on conflict do nothing",
+                [tenant, secrets.token_bytes(32)],
+            )
+            cursor = await connection.execute("select key from desk.pseudonym_keys")
+            return bytes((await _one(cursor))["key"])
 
     # The place in the log that the views have reached
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from gateway.access import Streams
+from gateway.audit_log import AuditLog
 from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.overviews import Overviews
@@ -33,6 +34,7 @@ class Gateway:
     runs: Runs
     tenant_facts: TenantFacts
     tenancy: Tenancy
+    audit: AuditLog
     connected: Callable[[], bool]
     sessions: Sessions = field(default_factory=Sessions)
     streams: Streams = field(init=False)

@@ -7,6 +7,7 @@ from contracts.facts import CallQuote, Customer, Effect, Json, Needs, Pack, Pers
 from contracts.identity import Principal
 from pydantic import BaseModel
 
+from gateway.audit import Row
 from gateway.desk import TicketView
 from gateway.domain import Edited, may_decide
 from gateway.tenant_facts import Promoted, Stop
@@ -159,6 +160,11 @@ class Events(BaseModel):
     """The facts as CloudEvents, in order."""
 
     events: list[dict[str, Any]]
+
+
+class Audit(BaseModel):
+    rows: list[Row]
+    next: str | None
 
 
 class Stops(BaseModel):

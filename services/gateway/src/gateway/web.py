@@ -20,11 +20,19 @@ from gateway.console import door, forms, pages, streams, switch
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
-from gateway.routes import approvals, events, health, policy, runs, stops, tickets
+from gateway.routes import approvals, audit, events, health, policy, runs, stops, tickets
 
 logger = structlog.get_logger()
 PLAIN = health.router
-ROUTERS = (tickets.router, runs.router, approvals.router, events.router, stops.router, policy.router)
+ROUTERS = (
+    tickets.router,
+    runs.router,
+    approvals.router,
+    events.router,
+    stops.router,
+    policy.router,
+    audit.router,
+)
 UNTRACED = "/healthz,/readyz,/metrics,/static"
 CONSOLE = (door.router, pages.router, forms.router, streams.router, switch.router)
 
