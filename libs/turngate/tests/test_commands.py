@@ -164,6 +164,47 @@ def test_a_cancelled_run_says_so(own_system: RunningSystem) -> None:
         assert "ended" in said.err
 
 
+def test_a_stop_is_set_listed_and_lifted_by_who_may(own_system: RunningSystem) -> None:
+    assert turngate(own_system, "stop", "list").out == "Nothing is stopped.\n"
+    assert turngate(own_system, "stop", "set", "--reason", "a strange pattern").code == 2
+    refused = turngate(own_system, "stop", "set", "--reason", "a strange pattern", "--as", "sam")
+    assert (refused.code, "stop" in refused.err) == (1, True)
+    done = turngate(own_system, "stop", "set", "--tool", "issue_refund", "--reason", "a strange pattern", "--as", "ada")
+    assert done.out.startswith("Stopped: issue_refund."), done
+    stop_id = done.out.split()[-1]
+    assert f"{stop_id}  issue_refund  a strange pattern  (by ada)" in turngate(own_system, "stop", "list").out
+    assert turngate(own_system, "stop", "lift", stop_id, "--as", "ada").code == 0
+    assert json.loads(turngate(own_system, "stop", "list", "--json").out) == {"stops": []}
+
+
+def test_the_pack_in_force_is_shown_and_a_broken_one_does_not_replace_it(
+    own_system: RunningSystem, tmp_path: Path
+) -> None:
+    shown = turngate(own_system, "policy", "show", "--as", "lee")
+    assert "name: acme" in shown.out
+    broken, next_one = tmp_path / "broken.yaml", tmp_path / "next.yaml"
+    broken.write_text("name: acme\nversion: nonsense\n")
+    next_one.write_text(shown.out.replace("version: 1", "version: 2", 1))
+    assert turngate(own_system, "policy", "promote", str(tmp_path / "none.yaml"), "--as", "lee").code == 1
+    assert turngate(own_system, "policy", "promote", str(broken), "--as", "lee").code == 1
+    assert turngate(own_system, "policy", "promote", str(next_one), "--as", "sam").code == 1
+    assert turngate(own_system, "policy", "show", "--as", "lee").out == shown.out
+    promoted = turngate(own_system, "policy", "promote", str(next_one), "--as", "lee")
+    assert promoted.out == "acme version 2 is in force.\n", promoted
+    assert turngate(own_system, "policy", "show", "--as", "lee").out == next_one.read_text()
+
+
+def test_the_audit_tells_who_did_what_and_names_no_customer(own_system: RunningSystem) -> None:
+    turngate(own_system, "run", "TCK-2001")
+    audit = turngate(own_system, "audit", "--as", "ari", "--run", "TCK-2001-1")
+    assert "alex (operator) started a run" in audit.out, audit
+    rows = [json.loads(line) for line in turngate(own_system, "audit", "--as", "ari", "--json").out.splitlines()]
+    assert {row["run"] for row in rows} >= {"TCK-2001-1"}
+    assert turngate(own_system, "audit", "--as", "ari", "--csv").out.count("\n") == len(rows) + 1
+    assert "mail.example" not in json.dumps(rows)
+    assert turngate(own_system, "audit", "--as", "alex").code == 1
+
+
 def test_the_live_log_is_whole(own_system: RunningSystem) -> None:
     said = turngate(own_system, "log", "verify", "--json")
     assert said.code == 0, said.out

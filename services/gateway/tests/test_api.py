@@ -301,13 +301,6 @@ async def test_a_customer_writes_in_their_own_chat(world: World) -> None:
     assert answer.status_code == 202
 
 
-async def test_changed_amounts_are_answered_clearly_until_they_can_be_quoted(world: World) -> None:
-    await world.others.say("TCK-2004-1", *story_to_the_hold())
-    async with world.client("sam") as sam:
-        answer = await sam.post("/v1/runs/TCK-2004-1/quotes", json={"turn": 2, "call_id": "c-2", "edited": {}})
-    problem(answer, 409)
-
-
 # Decisions and approvals
 
 

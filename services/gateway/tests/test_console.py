@@ -74,7 +74,7 @@ async def test_a_hold_is_approved_by_form(world: World) -> None:
     asked = await world.approvals({"status": 200, "event": {}})
     async with browser(world, "sam") as sam:
         page = (await sam.get("/approvals")).text
-        [form, _] = shown_forms(page, "/runs/TCK-2004-1/decisions")
+        [form, *_] = shown_forms(page, "/runs/TCK-2004-1/decisions")
         answer = await sam.post(
             "/runs/TCK-2004-1/decisions", data=form | {"decision": "approve", "note": "Scanned in."}
         )
@@ -90,7 +90,7 @@ async def test_a_decline_needs_a_reason(world: World) -> None:
     asked = await world.approvals({"status": 200, "event": {}})
     async with browser(world, "sam") as sam:
         page = (await sam.get("/tickets/TCK-2004?run=TCK-2004-1")).text
-        [_, form] = shown_forms(page, "/runs/TCK-2004-1/decisions")
+        [*_, form] = shown_forms(page, "/runs/TCK-2004-1/decisions")
         refused = await sam.post("/runs/TCK-2004-1/decisions", data=form | {"note": "  "})
         done = await sam.post("/runs/TCK-2004-1/decisions", data=form | {"note": "It was worn."})
     assert (refused.status_code, done.status_code) == (422, 303)

@@ -40,6 +40,18 @@ class Api:
         """Sent with a key of its own, so that a repetition after a lost answer does nothing twice."""
         return self._ask("POST", path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
 
+    def download(self, path: str, accept: str, **params: Any) -> Iterator[str]:
+        """What the path has in a form of its own, in pieces as they come."""
+        given = {name: value for name, value in params.items() if value is not None}
+        try:
+            with self._client.stream("GET", path, params=given, headers={"Accept": accept}) as answer:
+                if answer.status_code >= 400:
+                    answer.read()
+                    raise refusal(answer)
+                yield from answer.iter_text()
+        except httpx.TransportError as error:
+            raise Trouble(f"The connection to {self.url} was lost ({error}). What was printed is not all.") from None
+
     def pages(self, path: str, items: str, **params: Any) -> Iterator[Any]:
         """Every item of a paged list."""
         cursor = None

@@ -53,13 +53,13 @@ class Tenancy:
     async def set_stop(self, asker: Principal, bearer: str, wanted: SetStop, key: str) -> Json:
         """The recorded fact. The same request sent again is the same stop."""
         named = hashlib.sha256(f"{asker.issuer} {asker.subject} {key}".encode()).hexdigest()[:12]
-        return await self._say(asker, bearer, "stop-set", {"stop_id": f"stop-{named}", **wanted.model_dump()})
+        return await self._say(asker, bearer, "stop-set", key, {"stop_id": f"stop-{named}", **wanted.model_dump()})
 
-    async def lift_stop(self, asker: Principal, bearer: str, stop_id: str, wanted: LiftStop) -> Json:
-        return await self._say(asker, bearer, "stop-lifted", {"stop_id": stop_id, **wanted.model_dump()})
+    async def lift_stop(self, asker: Principal, bearer: str, stop_id: str, wanted: LiftStop, key: str) -> Json:
+        return await self._say(asker, bearer, "stop-lifted", key, {"stop_id": stop_id, **wanted.model_dump()})
 
-    async def promote(self, asker: Principal, bearer: str, wanted: Promote) -> Json:
-        return await self._say(asker, bearer, "policy-promoted", wanted.model_dump())
+    async def promote(self, asker: Principal, bearer: str, wanted: Promote, key: str) -> Json:
+        return await self._say(asker, bearer, "policy-promoted", key, wanted.model_dump())
 
     async def policy(self, tenant: str) -> tuple[str, TenantView]:
         """The text of the pack in force: the one promoted last, else the one that the tenant was set up with."""
@@ -70,8 +70,8 @@ class Tenancy:
         file = self._folder / token(tenant) / "policy.yaml"
         return (file.read_text() if file.is_file() else ""), view
 
-    async def _say(self, asker: Principal, bearer: str, what: str, fields: Json) -> Json:
-        asked = {"token": bearer, "say": what, **fields}
+    async def _say(self, asker: Principal, bearer: str, what: str, key: str, fields: Json) -> Json:
+        asked = {"token": bearer, "say": what, "request": key, **fields}
         try:
             answer = await self._bus.ask("ask.approvals.tenant", asked, timeout=3)
         except Outage:

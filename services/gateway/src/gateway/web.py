@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from gateway import problems
-from gateway.console import door, forms, pages, streams, switch
+from gateway.console import auditing, door, forms, pages, streams, switch
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
@@ -34,7 +34,7 @@ ROUTERS = (
     audit.router,
 )
 UNTRACED = "/healthz,/readyz,/metrics,/static"
-CONSOLE = (door.router, pages.router, forms.router, streams.router, switch.router)
+CONSOLE = (door.router, pages.router, forms.router, streams.router, switch.router, auditing.router)
 
 
 class ProblemDocument(BaseModel):

@@ -5,7 +5,9 @@ import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from turngate.api import Api
 from turngate.commands.options import DEFAULT_DATA, As, Data, Tenant, Url
@@ -35,6 +37,17 @@ def default_person(tenant: str | None) -> str:
     if person is None:
         raise Trouble(f"Say who asks in {tenant}: --as NAME.")
     return person
+
+
+def somebody(who: str) -> Any:
+    """The option that names the person, where there is no default: `who` says whom it may be."""
+    return Annotated[str | None, typer.Option("--as", help=f"{who}. Or set TURNGATE_TOKEN.", callback=_named)]
+
+
+def _named(value: str | None) -> str | None:
+    if value is None and not os.environ.get("TURNGATE_TOKEN"):
+        raise typer.BadParameter("say who does it, as in --as sam (or set TURNGATE_TOKEN)")
+    return value
 
 
 def signed_in(command: Callable[..., None], who: Any = As) -> Callable[..., None]:

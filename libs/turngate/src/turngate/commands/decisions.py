@@ -1,6 +1,5 @@
 """`turngate approvals`, `approve`, `decline`."""
 
-import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -8,7 +7,7 @@ import typer
 from contracts import facts as f
 
 from turngate.api import Api
-from turngate.commands.connection import signed_in
+from turngate.commands.connection import signed_in, somebody
 from turngate.commands.options import Json, Run, print_json, print_plain
 from turngate.commands.runs import show
 from turngate.embedded.trouble import Trouble
@@ -53,13 +52,6 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
     return decide
 
 
-def named(value: str | None) -> str | None:
-    """Who decides is never a default."""
-    if value is None and not os.environ.get("TURNGATE_TOKEN"):
-        raise typer.BadParameter("say who decides, as in --as sam (or set TURNGATE_TOKEN)")
-    return value
-
-
 def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) -> Any:
     body = {**hold, "decision": decision} | ({"note": note} if note else {})
     return api.post(f"{path(run)}/decisions", body)
@@ -81,10 +73,7 @@ def held(api: Api, run: str, call: str | None = None) -> list[dict[str, Any]]:
 
 
 def register(app: typer.Typer) -> None:
-    decider = Annotated[
-        str | None,
-        typer.Option("--as", help="Who decides: sam, sue or lee in acme. Or set TURNGATE_TOKEN.", callback=named),
-    ]
+    decider = somebody("Who decides: sam, sue or lee in acme")
     app.command()(signed_in(approvals))
     app.command("approve")(signed_in(deciding("approve", "Release what a run holds"), decider))
     app.command("decline")(signed_in(deciding("decline", "Refuse what a run holds"), decider))

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Form, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from gateway.access import may, token_of
-from gateway.console import pages, render, words
+from gateway.console import pages, words
 from gateway.console.trajectory import DONE
 from gateway.ports import Ports
 from gateway.problems import Problem
@@ -23,7 +23,7 @@ PAGE = "/stops"
 async def page(ports: Ports, asker: Stopper, request: Request) -> Response:
     await ports.tenancy.stops(asker.tenant)
     shell = await pages.around(ports, asker, "stops", request)
-    return HTMLResponse(render.page("stops.html", **shell, tools=list(DONE)), headers={"Cache-Control": "no-store"})
+    return pages.html("stops.html", **shell, tools=list(DONE))
 
 
 @router.post("")
@@ -49,9 +49,10 @@ async def lift_stop(
     asker: Stopper,
     request: Request,
     stop_id: str,
+    key: Key,
     reason: Annotated[str, Form(max_length=2000)] = "",
 ) -> Response:
-    await ports.tenancy.lift_stop(asker, token_of(request), stop_id, LiftStop(reason=reason))
+    await ports.tenancy.lift_stop(asker, token_of(request), stop_id, LiftStop(reason=reason), key)
     return RedirectResponse(PAGE, 303)
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from gateway import shapes
 from gateway.access import may, token_of
 from gateway.ports import Ports
+from gateway.routes.keys import Key
 from gateway.tenancy import Promote
 
 router = APIRouter(prefix="/v1/policy", tags=["policy"])
@@ -22,7 +23,7 @@ async def show_policy(ports: Ports, asker: Annotated[Principal, Depends(may("pol
 
 @router.post("")
 async def promote_policy(
-    ports: Ports, asker: Annotated[Principal, Depends(may("policy"))], request: Request, wanted: Promote
+    ports: Ports, asker: Annotated[Principal, Depends(may("policy"))], request: Request, wanted: Promote, key: Key
 ) -> dict[str, Any]:
     """The recorded fact, or a 422 with the line that policy cannot read: then the pack in force stays in force."""
-    return await ports.tenancy.promote(asker, token_of(request), wanted)
+    return await ports.tenancy.promote(asker, token_of(request), wanted, key)

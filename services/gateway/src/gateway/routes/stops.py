@@ -28,7 +28,7 @@ async def set_stop(ports: Ports, asker: Stopper, request: Request, wanted: SetSt
 
 @router.post("/{stop_id}/lift")
 async def lift_stop(
-    ports: Ports, asker: Stopper, request: Request, stop_id: str, wanted: LiftStop | None = None
+    ports: Ports, asker: Stopper, request: Request, stop_id: str, key: Key, wanted: LiftStop | None = None
 ) -> dict[str, Any]:
     """The recorded fact."""
-    return await ports.tenancy.lift_stop(asker, token_of(request), stop_id, wanted or LiftStop())
+    return await ports.tenancy.lift_stop(asker, token_of(request), stop_id, wanted or LiftStop(), key)

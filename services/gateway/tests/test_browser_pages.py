@@ -1,0 +1,77 @@
+"""The stop switch and the audit in a real browser: what is set is on every page at once, and every page can be read."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, expect
+
+from .conftest import World
+from .test_audit import story
+from .test_browser import browser, chromium, opened, sideways, sign_in
+from .test_stops import approvals
+
+__all__ = ["browser", "chromium"]  # fixtures
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+
+async def test_a_stop_is_on_every_open_page_as_soon_as_it_is_set_and_gone_when_it_is_lifted(
+    world: World, browser: Browser
+) -> None:
+    await approvals(world)
+    sams = await opened(await sign_in(browser, world, "sam"), world, "/approvals")
+    adas = await opened(await sign_in(browser, world, "ada"), world, "/stops")
+    await adas.get_by_label("Tool").fill("issue_refund")
+    await adas.get_by_label("Only above").fill("100")
+    await adas.get_by_label("Why?").fill("a strange pattern")
+    await adas.keyboard.press("Enter")
+
+    for page in (sams, adas):
+        await expect(page.locator("#stops")).to_contain_text("is stopped", timeout=5000)
+    await expect(sams.locator("#stops")).to_contain_text("a strange pattern")
+    await expect(sams.locator("#stops").get_by_role("link")).to_have_count(0)
+    await adas.get_by_role("button", name="Lift this stop").click()
+    await expect(adas.get_by_text("Nothing is stopped")).to_be_visible()
+    await expect(sams.locator("#stops")).to_have_text("", timeout=5000)
+
+
+async def test_an_auditor_filters_and_exports_and_meets_no_customer(world: World, browser: Browser) -> None:
+    await story(world, note="Tom called")
+    page = await opened(await sign_in(browser, world, "ari"), world, "/tickets")
+    await page.get_by_role("link", name="Audit").first.click()
+    await expect(page.locator("table.audit")).to_contain_text("approved it")
+    await expect(page.locator("main")).not_to_contain_text("Tom")
+    await page.get_by_label("Person").fill("sam")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("table.audit tbody tr").first).to_contain_text("sam")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="CSV").click()
+    path = await (await download.value).path()
+    assert "approved it" in Path(path).read_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_both_pages_are_accessible_and_fit(world: World, browser: Browser, scheme: Any, width: int) -> None:
+    await approvals(world)
+    await story(world)
+    viewport: Any = {"width": width, "height": 844}
+    folder = world.settings.tenants_dir / "acme"
+    folder.mkdir(parents=True)
+    (folder / "tenant.yaml").write_text("name: Acme Outdoor\npolicy_pack: acme\ncurrency: GBP\n")
+    context = await sign_in(browser, world, "ada", color_scheme=scheme, viewport=viewport)
+    async with world.client("ada") as ada:
+        await ada.post("/v1/stops", json={"tool": "issue_refund", "above_minor": 10000, "reason": "a strange pattern"})
+    for path in ("/audit", "/stops", "/approvals"):
+        page = await opened(context, world, path)
+        await expect(page.locator("#stops")).to_contain_text("is stopped")
+        found = await Axe().run(page)
+        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+        for narrow in (320, width):
+            await page.set_viewport_size({"width": narrow, "height": 844})
+            assert await sideways(page) <= 0, f"{path} scrolls sideways at {narrow}"
+        if pictures := os.environ.get("TURNGATE_PICTURES"):
+            await page.screenshot(path=Path(pictures) / f"{path.strip('/')}-{scheme}-{width}.png")
+        await page.close()
