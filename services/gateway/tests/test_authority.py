@@ -107,6 +107,8 @@ async def plant(world: World) -> None:
     first = started(subject=f"Jacket {PLANTED}", body=f"Refund {PLANTED}")
     await world.others.say("TCK-2004-1", first, *story_to_the_hold()[1:])
     await world.seen("TCK-2004-1")
+    no_such = {"status": 404, "title": "No such stop", "detail": "There is no such stop. Nothing was lifted."}
+    await world.answering("approvals", "ask.approvals.tenant", no_such)
 
 
 # The page of the docs
@@ -173,11 +175,12 @@ async def test_each_role_may_use_exactly_those_pages_and_forms(world: World, tmp
 
 
 async def test_a_token_with_fewer_scopes_may_do_less(world: World, tmp_path: Path) -> None:
+    marked = documented("The API")
     await plant(world)
     async with as_role(world, tmp_path, "lead", "acme", scope="read") as client:
         for one in await operations(world):
             answer = await call(client, one, {})
-            assert (answer.status == 403) == one.writes, f"{one}: {answer.text}"
+            assert (answer.status == 403) == (one.writes or "lead" not in marked[str(one)]), f"{one}: {answer.text}"
 
 
 async def test_a_token_with_scopes_that_its_role_has_not_may_do_no_more(world: World, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/policy", tags=["policy"])
 
 
 @router.get("", response_model=shapes.Policy)
-async def show_policy(ports: Ports, asker: Annotated[Principal, Depends(may("policy", "audit"))]) -> shapes.Policy:
+async def show_policy(ports: Ports, asker: Annotated[Principal, Depends(may("read"))]) -> shapes.Policy:
     """`pack`, `by` and `at` are null while the pack that the tenant was set up with is in force."""
     text, view = await ports.tenancy.policy(asker.tenant)
     return shapes.policy(text, view.policy)
