@@ -85,9 +85,9 @@ def test_only_the_runner_gets_a_model_key_and_without_one_compose_says_what_to_s
 
 def test_no_secret_stands_in_the_compose_file():
     for name, value in re.findall(
-        r"^ +(\w*(?:PASSWORD|KEY|ISSUERS)\w*): (.*)$", (DEPLOY / "compose.yaml").read_text(), re.M
+        r"^ +(\w*(?:PASSWORD|KEY|SECRET|ISSUERS)\w*): (.*)$", (DEPLOY / "compose.yaml").read_text(), re.M
     ):
-        assert re.fullmatch(r"\$\{\w+(:\?.+)?\}", value), name
+        assert re.fullmatch(r"\$\{\w+(:\?.+|:-)?\}", value), name
 
 
 def test_the_image_holds_what_runs_in_production_and_no_stand_in():
