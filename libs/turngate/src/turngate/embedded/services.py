@@ -73,8 +73,10 @@ class Place:
         role = role or next((keep.role for keep in KEEPS if keep.service == service), None)
         if role:
             env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, role, self.passwords[role])
-        if service in ("gateway", "approvals"):
+        if service in ("gateway", "approvals", "tools-shop"):
             env |= self._identity()
+        if service == "approvals":
+            env |= {"TURNGATE_CONSOLE_URL": self.url} | environment.notifying(self.environ)
         if service == "gateway":
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
             env |= self._sign_in()
