@@ -336,6 +336,16 @@ def test_what_does_not_carry_over_fills_no_seat_and_its_editor_has_asked_for_it(
     assert status(run.ask(SUE, hold_of(now))) == 200
 
 
+def test_whoever_recorded_it_an_approval_by_who_changed_the_call_fills_no_seat(run: Told, held: Event) -> None:
+    edit(run)
+    moved = LESS.model_copy(update={"effect": effect(object="ORD-10041")})
+    anew(run, moved)
+    run.say(CallDecided(turn=1, call_id="a", digest=moved.digest, decision="approve", by=SAM))
+
+    assert seats(run) == []
+    assert status(run.ask(SUE, hold_of(moved))) == 200
+
+
 def test_who_is_named_as_the_editor_of_a_hold_may_not_decide_on_it(run: Told, held: Event) -> None:
     anew(run, LESS, edited_by=SAM)
 

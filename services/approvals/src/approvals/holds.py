@@ -140,7 +140,7 @@ def _held_call(
     edits = [d for d in of_call if d.fact.edited is not None and not changes(d.fact, hold)]
     quotes = _quotes(history, held.turn, hold.call_id)
     now = next((quote for _, attempt, quote in quotes if (attempt, quote.digest) == (held.attempt, hold.digest)), None)
-    carried = [edit for edit in edits if now and _carries_over(edit, quotes, now, hold)]
+    carried = [edit for edit in edits if now and _carries_over(edit, quotes, now)]
     editors = tuple(edit.fact.by for edit in edits if edit not in carried)
     count = [
         decision
@@ -152,14 +152,13 @@ def _held_call(
     return HeldCall(hold, now, tuple(count), editors, expired, escalated)
 
 
-def _carries_over(edit: Decision, quotes: list[tuple[Event, int, CallQuote]], now: CallQuote, hold: Hold) -> bool:
+def _carries_over(edit: Decision, quotes: list[tuple[Event, int, CallQuote]], now: CallQuote) -> bool:
     """Whether who changed the call has thereby approved what is held now: the first quote that their change brought, as
     they changed it, and less of the same."""
     brought = next((quote for event, _, quote in quotes if event.ordinal > edit.event.ordinal), None)
     was = [quote for event, _, quote in quotes if event.ordinal < edit.event.ordinal]
     return (
-        hold.edited_by is None
-        and brought is not None
+        brought is not None
         and brought.digest == now.digest
         and edit.fact.edited == now.arguments
         and any(quote.digest == edit.fact.digest and carries_over(quote, now) for quote in was)
