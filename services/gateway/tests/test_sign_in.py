@@ -397,6 +397,11 @@ def test_the_consoles_issuer_is_one_that_is_believed() -> None:
         settings(issuers=[Believed(issuer="urn:x", jwks="/keys.json", tenants=["acme"])])
 
 
+def test_what_is_set_to_nothing_is_not_set() -> None:
+    unset = settings(sign_in_client_id="", sign_in_client_secret="", sign_in_issuer="", sign_in_url="", console_url="")
+    assert (unset.sign_in_client_id, unset.sign_in_client_secret, unset.console_url) == (None, None, None)
+
+
 async def test_without_a_client_nobody_signs_in_and_the_page_says_so(world: World) -> None:
     changes = {"http_port": free_port(), "sign_in_client_id": None}
     alone = world.settings.model_copy(update=changes)

@@ -4,7 +4,7 @@ from typing import Self
 
 from contracts.discovery import is_url, secure
 from contracts.settings import DatabaseSettings, IdentitySettings
-from pydantic import SecretStr, model_validator
+from pydantic import SecretStr, field_validator, model_validator
 
 
 class Settings(DatabaseSettings, IdentitySettings):
@@ -25,6 +25,13 @@ class Settings(DatabaseSettings, IdentitySettings):
     max_body_bytes: int = 131_072
     max_streams_per_person: int = 32
     heartbeat_seconds: float = 15
+
+    @field_validator(
+        "console_url", "sign_in_client_id", "sign_in_client_secret", "sign_in_issuer", "sign_in_url", mode="before"
+    )
+    @classmethod
+    def _empty_is_unset(cls, told: object) -> object:
+        return told or None  # a composition hands on what is not set as nothing
 
     @model_validator(mode="after")
     def _people_can_sign_in(self) -> Self:
