@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Receiver:
     port: int = 0
     reply: Callable[[int], Reply] = lambda _: (200, {})
     delay: float = 0.0
+    tls: ssl.SSLContext | None = None
     got: list[Got] = field(default_factory=list)
     _arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     _server: asyncio.Server | None = None
@@ -45,7 +47,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hook"
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

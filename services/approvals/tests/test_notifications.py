@@ -378,6 +378,20 @@ async def test_people_get_an_email_by_smtp_and_once_more_where_the_server_was_bu
     assert "https://desk.example/tickets/TCK-2004" in str(message.get_payload())
 
 
+async def test_a_mail_server_that_says_nothing_is_not_waited_for(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    tenants.tell({"kind": "email", "to": "ops@acme.example"})
+    async with receiver(delay=60) as silent:
+        smtp = {"smtp_host": "127.0.0.1", "smtp_port": silent.port, "smtp_sender": "turngate@acme.example"}
+        settings = tenants.settings(**smtp, notify_timeout=0.3, notify_backoff=())
+        async with approvals(fresh_nats, mint, **settings):
+            await held_run(others, hold())
+            [letter] = await dead_letters(fresh_nats, 1)
+
+    assert letter["error"] == "the mail server did not take it within 0.3 s"
+
+
 async def test_a_mail_server_that_is_away_is_a_dead_letter_in_the_end(
     fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
 ) -> None:
