@@ -405,3 +405,29 @@ def test_a_higher_limit_does_not_spare_the_people_who_were_asked(run: Told) -> N
 
     assert run.decide(SAM, refund("a")) is None
     assert verdicts(run.decide(SAM, refund("b"), "decline")) == {"a": "run", "b": "declined"}
+
+
+def test_a_pack_that_asks_for_more_people_refuses_what_too_few_released(run: Told) -> None:
+    run.quote(refund())
+    run.pack = parse(PACK.replace("- up_to: 50000", "- up_to: 50000\n      people: 2"))
+
+    refused = run.decide(SAM, refund())
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "policy-changed"
+
+
+def test_a_pack_that_asks_for_more_people_takes_those_of_the_hold_where_they_are_enough(run: Told) -> None:
+    run.quote(refund(amount=60_000))
+    run.pack = parse(PACK.replace("- up_to: 50000", "- up_to: 50000\n      people: 2"))
+    run.decide(SAM, refund(amount=60_000))
+
+    assert verdicts(run.decide(LEE, refund(amount=60_000))) == {"a": "run"}
+
+
+def test_a_pack_that_asks_for_fewer_people_does_not_spare_those_of_the_hold(run: Told) -> None:
+    run.quote(refund(amount=60_000))
+    run.pack = parse(PACK.replace("50000", "60000"))
+
+    assert run.decide(SAM, refund(amount=60_000)) is None
+    assert verdicts(run.decide(LEE, refund(amount=60_000))) == {"a": "run"}

