@@ -136,6 +136,12 @@ def anew(edited_by: Person | None = None, needs: Needs = ANYBODY) -> tuple[TurnH
         pytest.param(
             [decided(SAM, edited={"amount_pence": 18001})], quoted(18001, OTHER, DIGEST), False, id="more than it was"
         ),
+        pytest.param(
+            [decided(SAM, edited={"amount_pence": 18001}), anew(), decided(SAM, digest=OTHER)],
+            quoted(18001, OTHER, DIGEST),
+            False,
+            id="nor by another word, though the new hold does not say who asked",
+        ),
         pytest.param([decided(SAM, edited=LESS), anew(SAM)], NOW, False, id="unless the new hold says that they asked"),
         pytest.param(
             [decided(SAM, edited=LESS), anew(SAM), decided(SAM, digest=OTHER)], NOW, False, id="whatever else"

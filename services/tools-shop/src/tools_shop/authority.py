@@ -114,7 +114,7 @@ def _requesters(record: Record, quote: CallQuote) -> set[tuple[str, str]]:
 
 def _carries_over(record: Record, decided: CallDecided, now: CallQuote) -> bool:
     """Whether a decision that changed a call approves what it is now: what it was quoted as right after it."""
-    if decided.edited != now.arguments or decided.digest != now.edited:
+    if decided.edited != now.arguments:
         return False
     quoted = [quote for fact, _ in record.said if isinstance(fact, TurnQuoted) for quote in fact.quotes]
     of_call = [quote for quote in quoted if quote.call_id == decided.call_id]
