@@ -19,8 +19,9 @@ from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
 from contracts.facts import Json, PersonSaid
 from contracts.history import History
+from contracts.log import JetStreamLog
 from contracts.settings import ACK_WAIT
-from contracts.subjects import RunKey
+from contracts.subjects import TENANTS, RunKey
 
 from .servers import SOON, House, Server, own_server
 
@@ -403,6 +404,15 @@ async def test_asking_what_one_may_not_is_refused_at_once(house: House) -> None:
     with pytest.raises(Forbidden, match=r"timer\.set\.policy"):
         await bus.set_timer("x", datetime.now(UTC), {})
     assert time.monotonic() - began < 2
+
+
+@own_server
+async def test_following_what_one_may_not_read_is_refused_at_once(house: House) -> None:
+    bus = await house.bus("tools-shop")
+    log = JetStreamLog(bus.nc, stream=TENANTS)
+    bus.on_error.append(log.on_error)
+    with pytest.raises(Forbidden, match=r"\$JS\.API\.DIRECT\.GET\.TENANTS"):
+        await asyncio.wait_for(anext(log.follow(live=False)), 4)  # a read that nobody answers takes 5 s
 
 
 @own_server

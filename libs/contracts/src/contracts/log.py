@@ -17,7 +17,7 @@ from contracts import events
 from contracts.datakeys import KeyRing
 from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import Draft, Event, Known, Link
-from contracts.facts import CATALOGUE, TENANT_FACTS, RunStarted
+from contracts.facts import CATALOGUE, TENANT_FACTS, RunErased, RunStarted
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
 from contracts.recent import Recent
@@ -56,7 +56,7 @@ class JetStreamLog:
     """The log on a JetStream stream: the runs' lines, or with TENANTS the tenants' own.
 
     A process keeps recent histories in memory and fetches, by sequence, only what it lacks and only the kinds that its
-    own folds read (`reads`; the kinds that end a run are always among them).
+    own folds read (`reads`; the kinds that end a run, or say that it was erased, are always among them).
 
     keys: of the runs' personal data, where this process may see it. Without them facts are read with placeholders, and
     written as they are.
@@ -76,7 +76,7 @@ class JetStreamLog:
         self._keys = keys
         self._known = keys.known if keys else events.no_key
         self._line, self._get_from = _LINES[stream], f"$JS.API.DIRECT.GET.{stream}"
-        self._reads = frozenset(reads) | TERMINAL
+        self._reads = frozenset(reads) | TERMINAL | {RunErased.kind}
         self._clock = clock
         self._timeout = timeout
         self._recent = Recent()
@@ -92,7 +92,13 @@ class JetStreamLog:
         # By sequence, which the broker gave: an ordinal is only what the author says.
         if known is not None and known.head is not None and head.sequence <= known.head.sequence:
             return known
-        return self._remember(await self._extend(known or History(key), head))
+        history = await self._extend(known or History(key), head)
+        if known is not None and any(event.kind == RunErased.kind for event in history.events[len(known.events) :]):
+            # What is in memory was read while it could be.
+            if self._keys is not None:
+                self._keys.forget(key)
+            history = await self._extend(History(key), head)
+        return self._remember(history)
 
     async def head(self, key: RunKey) -> Event | None:
         """The run's last event, whatever its kind."""
@@ -305,23 +311,25 @@ class JetStreamLog:
                 yield found
 
     async def _batch(self, sequence: int, subjects: str, size: int = 256) -> list["_Found"]:
-        """Up to `size` events from `sequence` on, in one request."""
+        """Up to `size` events from `sequence` on, in one request. Raises Forbidden where one may not read."""
         inbox = self._nc.new_inbox()
         found: list[_Found] = []
         try:
             subscription = await self._nc.subscribe(inbox)
             try:
                 query = {"seq": sequence, "next_by_subj": subjects, "batch": size}
-                await self._nc.publish(self._get_from, json.dumps(query).encode(), reply=inbox)
-                while True:
-                    answer = await subscription.next_msg(timeout=self._timeout)
-                    headers = answer.headers or {}
-                    if "Nats-Subject" in headers:
-                        found.append(_found(answer, self._known))
-                    elif headers.get("Status") in _ENDS:
-                        return found
-                    else:
-                        raise Outage(f"The log refused a read: {headers.get('Status')} {headers.get('Description')}")
+                with self._requests.refusable(self._get_from):
+                    await self._nc.publish(self._get_from, json.dumps(query).encode(), reply=inbox)
+                    while True:
+                        answer = await subscription.next_msg(timeout=self._timeout)
+                        headers = answer.headers or {}
+                        if "Nats-Subject" in headers:
+                            found.append(_found(answer, self._known))
+                        elif headers.get("Status") in _ENDS:
+                            return found
+                        else:
+                            why = f"{headers.get('Status')} {headers.get('Description')}"
+                            raise Outage(f"The log refused a read: {why}")
             finally:
                 with suppress(Exception):
                     await subscription.unsubscribe()

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nats.aio.client import Client
@@ -49,13 +51,19 @@ class Requests:
 
     async def ask(self, subject: str, payload: bytes, *, timeout: float, headers: dict[str, str] | None = None) -> Msg:
         """The answer. Raises Forbidden where the broker refuses the publish, and what the client raises otherwise."""
+        with self.refusable(subject):
+            return await self._nc.request(subject, payload, timeout=timeout, headers=headers)
+
+    @contextmanager
+    def refusable(self, subject: str) -> Iterator[None]:
+        """While one waits for what a publish on the subject brings. Raises Forbidden where the broker refuses it."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - whoever awaits is in a task
         waiting = _Waiting(task)
         name = subject.lower()  # the client hands errors on in lower case
         self._waiting.setdefault(name, set()).add(waiting)
         try:
-            return await self._nc.request(subject, payload, timeout=timeout, headers=headers)
+            yield
         except asyncio.CancelledError:
             if not waiting.refused or task.uncancel() > 0:
                 raise
