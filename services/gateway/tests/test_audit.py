@@ -28,17 +28,12 @@ def test_a_run_is_told_by_who_did_what_for_whom_and_why() -> None:
     said = [(row.actor, row.who, row.did, row.amount_minor, row.on_behalf_of) for row in rows]
     assert customer == TOM
     assert said[0] == ("person", "alex", "started a run", None, None)
-    assert said[1] == (
-        "policy",
-        f"acme v1 {rows[1].policy[-8:] if rows[1].policy else ''}",
-        "held it for a person",
-        18000,
-        "alex",
-    )
+    assert said[1] == ("policy", "policy", "held it for a person", 18000, "alex")
     assert ("person", "sam", "approved it", 18000, None) in said
     assert ("shop", "shop", "carried it out", 18000, "alex") in said
     assert rows[-1].did == "ended the run as resolved"
     assert "above_automatic" in rows[1].why
+    assert (rows[1].policy or "").startswith("acme v1 ")
     assert all(row.customer == "Tom Whitfield" for row in rows)
 
 

@@ -1,7 +1,7 @@
 """Approving with changes: the form's fields, what is typed, and whose approval stands for what."""
 
 import pytest
-from contracts.facts import CallQuote, Fact, Needs
+from contracts.facts import CallQuote, Effect, Fact, Needs, QuoteFacts
 from contracts.identity import Principal
 from gateway import domain
 from gateway.console import cards, edits, words
@@ -73,13 +73,15 @@ def test_less_money_on_the_same_order_is_what_the_approval_stands_for() -> None:
 
 
 def test_more_money_another_order_and_what_fails_cannot_be_approved() -> None:
+    stopped = less().model_copy(update={"facts": QuoteFacts(stopped="issue_refund is stopped for now.")})
     other = refund("c-2", 12000, order="ORD-10041").model_copy(update={"edited": HELD.digest})
     failing = less().model_copy(update={"will_fail": "only £90.00 is left"})
     for now, why in (
         (less(20000), "more than was asked"),
         (other, "ORD-10041"),
         (failing, "only £90.00"),
-        (HELD, "Nothing is changed"),
+        (stopped, "is stopped"),
+        (HELD, "Nothing that counts"),
     ):
         found = outcome(now)
         assert not found.stands
@@ -98,8 +100,11 @@ def test_an_own_limit_is_held_against_what_is_left_of_the_amount() -> None:
 
 
 def test_a_call_without_less_money_is_held_anew() -> None:
-    same_money = less(18000).model_copy(update={"effect": None, "digest": "0" * 64})
-    found = outcome(same_money)
+    effect = Effect(summary="Cancel SUB-1 at the end of the month", object="SUB-1")
+    was = HELD.model_copy(update={"effect": effect})
+    now = was.model_copy(update={"digest": "0" * 64, "edited": was.digest})
+    view = view_of(*story_to_the_hold())
+    found = domain.edited(view, call_of(view), was, now, asker(SAM))
     assert (found.refused, found.stands) == (None, False)
     assert "somebody else" in cards.label(found)
 

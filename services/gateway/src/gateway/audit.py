@@ -10,6 +10,7 @@ from contracts.events import Event
 from contracts.people import is_the_customer
 from pydantic import BaseModel
 
+from gateway.console.edits import in_words
 from gateway.redaction import Redaction
 
 LONGEST = 500  # characters of a text in a row
@@ -65,7 +66,7 @@ def of_tenant(events: Iterable[Event]) -> list[Row]:
 
 def redacted(row: Row, redaction: Redaction, customer: f.Customer | None) -> Row:
     """The row for somebody who may not see customers."""
-    changes: dict[str, Any] = {name: redaction.text(getattr(row, name), customer) for name in ("what", "why")}
+    changes: dict[str, Any] = {name: redaction.text(getattr(row, name), customer) for name in ("did", "what", "why")}
     if customer is not None:
         alias = redaction.pseudonym(customer)
         changes["customer"] = alias
@@ -107,19 +108,19 @@ def _of_policy(case: _Case, event: Event) -> list[Row]:
             case.policy = _pack(fact.pack)
             case.reasons |= {verdict.call_id: verdict.reason or verdict.rule for verdict in fact.verdicts}
             return [
-                _call(case, event, "policy", case.policy, "let it run", verdict.call_id, why=_why(verdict))
+                _call(case, event, "policy", "policy", "let it run", verdict.call_id, why=_why(verdict))
                 for verdict in fact.verdicts
                 if verdict.verdict == "run" and _writes(case, verdict.call_id)
             ]
         case f.TurnHeld() as fact:
             case.policy = _pack(fact.pack)
             return [
-                _call(case, event, "policy", case.policy, "held it for a person", hold.call_id, why=_why(hold))
+                _call(case, event, "policy", "policy", "held it for a person", hold.call_id, why=_why(hold))
                 for hold in fact.holds
             ]
         case f.TurnRefused() as fact:
             case.policy = _pack(fact.pack)
-            return [_row(case, event, "policy", case.policy, f"refused turn {fact.turn}", why=fact.rule)]
+            return [_row(case, event, "policy", "policy", f"refused turn {fact.turn}", fact.rule, policy=case.policy)]
     return []
 
 
@@ -128,6 +129,9 @@ def _of_people(case: _Case, event: Event) -> list[Row]:
         case f.CallDecided() as fact:
             did = "approved it" if fact.decision == "approve" else "declined it"
             did += " with changes" if fact.edited is not None else ""
+            quote = case.quotes.get(fact.call_id)
+            if fact.edited is not None and quote is not None:
+                did += f": {in_words(quote, fact.edited)}"
             return [_call(case, event, _actor(case, fact.by), fact.by.subject, did, fact.call_id, fact.by, fact.note)]
         case f.DecisionRefused() as fact:
             did = f"tried to {fact.decision} it and may not"

@@ -121,6 +121,7 @@ key("s", "Stop the run, then Enter", () => press("s"));
 key("End", "Follow live", () => (tail ? toEnd() : false));
 key("g t", "Tickets", () => location.assign("/tickets"));
 key("g a", "Approvals", () => location.assign("/approvals"));
+if (document.querySelector('.nav a[href="/audit"]')) key("g u", "Audit", () => location.assign("/audit"));
 key("?", "All keys", sheet);
 
 // A page that leaves gives its streams back; one that comes back as it was is loaded anew.
