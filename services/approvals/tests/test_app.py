@@ -73,7 +73,7 @@ async def test_two_hundred_clicks_of_five_people_on_one_hold_make_one_decision(
     people = ["sam", "sue", "sid", "sal", "lee"]
     async with approvals(fresh_nats, mint), approvals(fresh_nats, mint):
         answers = await asyncio.gather(
-            *(gateway.ask(people[n % 5], hold(), "decline" if n % 2 else "approve") for n in range(200))
+            *(gateway.ask(people[n % 5], hold(), "decline" if n % 2 else "approve", patience=60) for n in range(200))
         )
 
     [decided] = (await others.history(KEY)).all(CallDecided)
@@ -335,7 +335,7 @@ async def test_a_hold_that_nobody_decides_is_told_of_to_the_next_role_before_it_
     fresh_nats: NatsAccess, others: World, mint: Mint
 ) -> None:
     async with approvals(fresh_nats, mint):
-        await held(others, hold("a"), hold("b", Needs(role="lead")), remind=0.4, escalate=0.8, expire=1.2)
+        await held(others, hold("a"), hold("b", Needs(role="lead")), remind=0.4, escalate=1.9, expire=3.4)
         await others.hear(KEY, "approvals.hold-expired")
 
     said = [event.fact for event in (await others.history(KEY)).events if event.author == "approvals"]
@@ -349,13 +349,13 @@ async def test_a_hold_that_nobody_decides_is_told_of_to_the_next_role_before_it_
 async def test_timers_that_come_early_late_or_twice_bring_each_fact_once_and_in_time(
     fresh_nats: NatsAccess, others: World, mint: Mint
 ) -> None:
-    await held(others, hold(), remind=0.6, escalate=1.0, expire=1.4)
-    due = (await others.history(KEY)).last(TurnHeld)
-    assert due is not None
     async with connected(fresh_nats, "approvals") as bus, approvals(fresh_nats, mint):
+        await held(others, hold(), remind=0.6, escalate=2.1, expire=3.6)
+        due = (await others.history(KEY)).last(TurnHeld)
+        assert due is not None
         body = {"tenant": KEY.tenant, "run": KEY.run, "hold": 1}
-        for n, seconds in enumerate((-5, -5, 0, 0.61, 0.62, 1.01, 1.41, 1.42)):
-            await bus.set_timer(f"acme.{KEY.run}.more-{n}", due.remind_at + timedelta(seconds=seconds - 0.6), body)
+        for n, seconds in enumerate((-5, -5, -0.1, 0.01, 0.02, 1.51, 3.01, 3.02)):
+            await bus.set_timer(f"acme.{KEY.run}.more-{n}", due.remind_at + timedelta(seconds=seconds), body)
         await others.hear(KEY, "approvals.hold-expired")
         other = RunKey("acme", "TCK-2005-1")
         await others.say(other, started(ALEX))
@@ -399,11 +399,14 @@ async def test_timers_outlive_the_broker_and_what_falls_due_meanwhile_comes_once
         async with world(server.access.url, *server.access.user("setup")) as others:
             await others.say(KEY, started(ALEX))
             async with approvals(server.access, mint):
-                await held(others, hold(), remind=0.6, escalate=1.2, expire=3.5)
+                await held(others, hold(), remind=0.6, escalate=2, expire=8)
                 await others.hear(KEY, "approvals.reminder-sent")
+                due = (await others.history(KEY)).last(TurnHeld)
             server.kill()
-            # Long enough for the next role's timer to fall due while nothing runs.
-            await asyncio.sleep(1.0)
+            # The next role's timer falls due while nothing runs.
+            assert due is not None
+            assert due.escalate_at is not None
+            await asyncio.sleep(max(0, (due.escalate_at - datetime.now(UTC)).total_seconds()))
             server.start()
         async with world(server.access.url, *server.access.user("setup")) as others, approvals(server.access, mint):
             await others.hear(KEY, "approvals.hold-expired")
@@ -413,9 +416,7 @@ async def test_timers_outlive_the_broker_and_what_falls_due_meanwhile_comes_once
 
     said = [event for event in history.events if event.author == "approvals"]
     assert [event.name for event in said] == ["reminder-sent", "hold-escalated", "hold-expired"]
-    held_until = history.last(TurnHeld)
-    assert held_until is not None
-    assert said[-1].time >= held_until.expires_at
+    assert said[-1].time >= due.expires_at
 
 
 async def test_a_cancelled_runs_timers_say_nothing(

@@ -96,6 +96,7 @@ def effect(**more: Any) -> Effect:
         (quote(pence=None, edited=WAS.digest), "another kind of amount"),
         (WAS, "Nothing was changed. Approve it as it is instead."),
         (WAS.model_copy(update={"digest": LESS.digest}), "Nothing was changed"),
+        (LESS.model_copy(update={"digest": WAS.digest}), "Nothing was changed"),
         (LESS.model_copy(update={"will_fail": "Only £100.00 is left."}), "would fail: Only £100.00 is left."),
         (LESS.model_copy(update={"effect": effect(object="ORD-10041")}), "would be about ORD-10041, not ORD-10042"),
         (LESS.model_copy(update={"effect": effect(currency="USD")}), "would move USD, not GBP"),
