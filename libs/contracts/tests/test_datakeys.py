@@ -8,7 +8,7 @@ from contracts.datakeys import JetStreamKeys, KeyRing, KeyStore, MemoryKeys
 from contracts.errors import Forbidden
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
-from contracts.facts import CustomerSaid, RunStarted
+from contracts.facts import CustomerSaid, RunErased, RunStarted
 from contracts.history import History
 from contracts.log import JetStreamLog
 from contracts.sealing import ERASED, KEY_BYTES, DataKey
@@ -197,6 +197,18 @@ async def test_who_follows_the_log_reads_what_is_sealed(house: House, key: RunKe
             elif event.key == key:
                 assert event.fact == CustomerSaid(text="hello", message_id="m")
                 break
+
+
+async def test_who_has_a_run_in_memory_forgets_it_when_it_is_erased(house: House, key: RunKey) -> None:
+    gateway, other = await sealed_log(house, "gateway"), await sealed_log(house, "gateway")
+    first = await begin(gateway, key)
+    await gateway.append(await gateway.read(key), Draft(CustomerSaid(text="hello", message_id="m"), first))
+    assert (await gateway.read(key)).last(CustomerSaid) == CustomerSaid(text="hello", message_id="m")
+    assert await KeyRing(await store_of(house)).erase(key)
+    await other.append(await other.read(key), Draft(EXAMPLES[RunErased.kind], None))
+    for _ in range(2):
+        history = await gateway.read(key)
+        assert history.last(CustomerSaid) == CustomerSaid(text="[erased]", message_id="m")
 
 
 async def test_an_erased_run_is_read_without_its_personal_data_and_can_be_added_to(house: House, key: RunKey) -> None:

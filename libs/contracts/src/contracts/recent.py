@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 
+from contracts.facts import RunErased
 from contracts.history import History
 from contracts.subjects import RunKey
 
@@ -9,7 +10,7 @@ MOST_BYTES = 32_000_000  # of payloads; parsed facts take a few times as much
 
 
 class Recent:
-    """Histories by run. Those that were used longest ago go first, and a run that has ended goes at once."""
+    """Histories by run. Those that were used longest ago go first, and a run that has ended or been erased at once."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
@@ -24,9 +25,10 @@ class Recent:
         """Keeps a history, which must go on from the one that was kept of its run; gives it back."""
         known, weight = self._kept.pop(history.key, (None, 0))
         self.bytes -= weight
-        if history.head is not None and history.head.terminal:
+        news = history.events[len(known.events) if known else 0 :]
+        if any(event.terminal or event.kind == RunErased.kind for event in (history.head, *news) if event):
             return history
-        weight += sum(len(event.payload) for event in history.events[len(known.events) if known else 0 :])
+        weight += sum(len(event.payload) for event in news)
         self._kept[history.key] = (history, weight)
         self.bytes += weight
         while self.bytes > self._most and len(self._kept) > 1:
