@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": ("demo",),
     "operations": ("setup", "keys", "rebuild-views", "dead"),
     "subscribers": ("subscriber",),
+    "erase": ("erase",),
     "evaluation": ("evaluate", "bench"),
 }
 

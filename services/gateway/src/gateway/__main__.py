@@ -1,13 +1,16 @@
-"""`python -m gateway` serves, `… seed` opens the demo's tickets, `… rebuild-views` makes the views anew."""
+"""`python -m gateway` serves, `… seed` opens the demo's tickets, `… rebuild-views` makes the views anew, `… erase`
+takes a customer off the desk (what `turngate erase` needs of it)."""
 
 import asyncio
+import json
 import sys
 
 import psycopg
-from contracts import service
+from contracts import logs, service
 
 from gateway import app
 from gateway.desk import Desk, open_pool
+from gateway.erasure import Erase, Refused, erase
 from gateway.rebuild import rebuild
 from gateway.seeds import seed, tickets
 from gateway.settings import Settings
@@ -17,6 +20,17 @@ async def _seed(settings: Settings) -> None:
     async with open_pool(settings.postgres_dsn.get_secret_value(), size=1) as pool:
         count = await seed(Desk(pool), tickets(settings.tenants_dir))
     print(f"{count} tickets are on the desk.")
+
+
+async def _erase(settings: Settings) -> int:
+    logs.configure("gateway", settings.log_level)  # not among what is read from here
+    try:
+        runs = await erase(settings, Erase.model_validate_json(sys.stdin.read()))
+    except Refused as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    print(json.dumps({"runs": runs}))
+    return 0
 
 
 async def _rebuild(settings: Settings) -> None:
@@ -32,6 +46,8 @@ def main(arguments: list[str]) -> None:
             asyncio.run(_seed(settings))
         case ["rebuild-views"]:
             asyncio.run(_rebuild(settings))
+        case ["erase"]:
+            sys.exit(asyncio.run(_erase(settings)))
         case _:
             sys.exit("Use `python -m gateway`, `python -m gateway seed` or `python -m gateway rebuild-views`.")
 

@@ -1,5 +1,9 @@
-"""`python -m tools_shop` runs the service, `… seed` fills the demo shops, `… recall` measures the help centre."""
+"""`python -m tools_shop` runs the service, `… seed` fills the demo shops, `… recall` measures the help centre.
 
+`… addresses` and `… erase` are what `turngate erase` needs of the shop: as its owner, about a customer on stdin.
+"""
+
+import json
 import sys
 
 import psycopg
@@ -22,6 +26,14 @@ def main(arguments: list[str]) -> int:
             settings = DatabaseSettings()
             for tenant in seed(settings.postgres_dsn.get_secret_value(), settings.tenants_dir):
                 print(f"{tenant}: seeded")
+        case ["addresses" | "erase" as what]:
+            from contracts.settings import DatabaseSettings
+
+            from tools_shop import erasure
+
+            dsn = DatabaseSettings().postgres_dsn.get_secret_value()
+            asked = erasure.Customer.model_validate_json(sys.stdin.read())
+            print(json.dumps((erasure.addresses if what == "addresses" else erasure.erase)(dsn, asked)))
         case ["recall"]:
             from contracts.settings import ServiceSettings
 
