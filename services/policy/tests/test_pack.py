@@ -130,6 +130,11 @@ def test_what_is_no_pack_at_all_is_refused(text: str) -> None:
         parse(text, source="p.yaml")
 
 
+def test_what_is_nested_for_its_own_sake_is_refused_before_it_is_read() -> None:
+    with pytest.raises(InvalidPack, match="line 2: no pack is nested as deep as that"):
+        parse("name: acme\nlimits: " + "[" * 20 + "]" * 20)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, len(PACK) - 1), st.integers(0, 12), st.text(max_size=12)), min_size=1, max_size=4)
 )
