@@ -6,7 +6,7 @@ from contracts.testing import person
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .told import ALEX, LEE, LIA, SAM, SID, SUE, Told, hold
+from .told import ALEX, LEE, LIA, SAM, SID, SUE, Told, hold, hold_of, quote
 
 PEOPLE = [SAM, SUE, SID, LEE, LIA, person("alex", "lead"), person("C-1004", "lead"), person("lee", "approver")]
 RANK = {"approver": 1, "lead": 2}
@@ -69,3 +69,52 @@ def test_of_any_number_of_clicks_on_one_hold_exactly_one_counts(clicks: list[tup
 
     assert sum(isinstance(outcome, Event) for outcome in outcomes) == any(by != ALEX for by, _ in clicks)
     assert len({event.id for event in run.history.events}) == len(run.history.events)
+
+
+steps = st.tuples(
+    st.sampled_from([*PEOPLE, ALEX, SAM.model_copy(update={"limit_minor": 10000})]),
+    st.sampled_from(["approve", "approve", "decline", "change"]),
+    st.sampled_from([0, 5000, 9000, 12000, 18000, 20000]),
+    st.integers(0, 200),
+)
+
+
+@given(needs, st.lists(steps, max_size=20))
+def test_whatever_is_changed_it_is_only_ever_less_and_nobody_releases_what_they_made(
+    needed: Needs, told: list[tuple[Person, str, int, int]]
+) -> None:
+    run = Told()
+    now, attempt, pence = quote(), 1, 18000
+    run.quote(now)
+    run.hold(hold_of(now, needed))
+    settled: dict[int, list[CallDecided]] = {1: []}
+    for by, does, asked_pence, minutes in told:
+        run.wait(minutes=minutes)
+        run.look()
+        if does != "change":
+            outcome = run.ask(by, hold_of(now, needed), does)
+            if isinstance(outcome, Event) and isinstance(outcome.fact, CallDecided):
+                settled[attempt].append(outcome.fact)
+            continue
+        changed = quote(pence=asked_pence, edited=now.digest)
+        outcome = run.ask(by, hold_of(now, needed), quoted=changed, edited=changed.arguments)
+        if not isinstance(outcome, Event):
+            continue
+        assert attempt < 3
+        assert 0 < asked_pence < pence
+        attempt, pence = attempt + 1, asked_pence
+        settled[attempt] = []
+        run.quote(changed, attempt=attempt)
+        run.hold(hold_of(changed, needed), attempt=attempt)
+        now = changed
+
+    edits = [fact for fact in run.history.all(CallDecided) if fact.edited is not None]
+    assert len(edits) == attempt - 1
+    for number, facts in settled.items():
+        before = [fact.by for fact in edits[: number - 1]]
+        people = [fact.by for fact in facts]
+        assert len({by.subject for by in people}) == len(people) <= needed.people
+        assert [fact.decision for fact in facts[:-1]] == ["approve"] * (len(facts) - 1), "a decline is the last word"
+        assert not {by.subject for by in people} & {by.subject for by in before}, "they have had their say"
+        assert not {by.subject for by in people} & {"alex", "C-1004"}
+    assert not {fact.by.subject for fact in edits} & {"alex", "C-1004"}
