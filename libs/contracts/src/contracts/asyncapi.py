@@ -71,7 +71,8 @@ def document() -> Json:
         "info": {
             "title": "Turngate's facts",
             "version": VERSION,
-            "description": "Every accepted fact of every run, once, in the order of the log.",
+            "description": "Every accepted fact of every run, once, in the order of the log. Fields with `x-personal` "
+            "hold placeholders here; `data.sealed` is what they stand for, under a key that only the services have.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/cloudevents+json",

@@ -2,7 +2,6 @@
 takes a customer off the desk (what `turngate erase` needs of it)."""
 
 import asyncio
-import json
 import sys
 
 import psycopg
@@ -25,11 +24,11 @@ async def _seed(settings: Settings) -> None:
 async def _erase(settings: Settings) -> int:
     logs.configure("gateway", settings.log_level)  # not among what is read from here
     try:
-        runs = await erase(settings, Erase.model_validate_json(sys.stdin.read()))
+        erased = await erase(settings, Erase.model_validate_json(sys.stdin.read()))
     except Refused as refused:
         print(refused, file=sys.stderr)
         return 1
-    print(json.dumps({"runs": runs}))
+    print(erased.model_dump_json())
     return 0
 
 

@@ -24,6 +24,13 @@ class Refused(Exception):
     """The token's bearer may not erase anybody here, or the views do not follow."""
 
 
+class Erased(BaseModel):
+    """The customer's runs. `clear` are those that began before texts were sealed: the log still has theirs."""
+
+    runs: list[str] = []
+    clear: list[str] = []
+
+
 class Erase(BaseModel):
     """Who is erased, by whom. `emails` are the addresses that the shop knows the customer by."""
 
@@ -35,7 +42,7 @@ class Erase(BaseModel):
     emails: list[str]
 
 
-async def erase(settings: Settings, asked: Erase) -> list[str]:
+async def erase(settings: Settings, asked: Erase) -> Erased:
     """The customer's runs, all of them ended and told by now that they were erased. Safe to repeat.
 
     Raises Refused where approvals does not take the token for it; then nothing was changed.
@@ -64,23 +71,26 @@ async def _authorised(bus: Bus, asked: Erase) -> Person:
     return CustomerErased.model_validate(event["data"], extra="ignore").by
 
 
-async def _erase(log: JetStreamLog, pool: AsyncConnectionPool[Connection], asked: Erase, by: Person) -> list[str]:
+async def _erase(log: JetStreamLog, pool: AsyncConnectionPool[Connection], asked: Erase, by: Person) -> Erased:
     desk = Desk(pool)
     # The tickets first: a run that starts from now on has nothing personal to begin with.
     async with desk.of(asked.tenant) as connection:
         tickets = await _blank_tickets(connection, asked)
     runs = [key for ticket in tickets for key in await _runs_of(log, asked.tenant, ticket)]
-    last = 0
+    last, erased = 0, Erased()
     for key in runs:
         await say(log, key, lambda history: _end(history, by))
         said = await say(log, key, lambda history: _mark(history, by))
         last = max(last, said.sequence if said else 0)
+        erased.runs.append(key.run)
+        if (await log.read(key)).events[0].personal == "clear":
+            erased.clear.append(key.run)
     await _views_hold(desk, last)
     async with desk.of(asked.tenant) as connection:
         await connection.execute(
             "update desk.runs set customer_email = %s where run = any(%s)", [ERASED, [key.run for key in runs]]
         )
-    return [key.run for key in runs]
+    return erased
 
 
 async def _blank_tickets(connection: Connection, asked: Erase) -> Sequence[str]:

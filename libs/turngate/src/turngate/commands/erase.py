@@ -46,8 +46,9 @@ def erase(
     if emails is None:
         raise Trouble(f"The shop of {tenant} knows no customer {customer}. Nothing was erased.")
     token = sign_in(data, person, tenant)
-    runs = _ask(data, "gateway", "erase", {**about, "token": token, "emails": emails})["runs"]
-    found: dict[str, Any] = {**about, "runs": runs}
+    desk = _ask(data, "gateway", "erase", {**about, "token": token, "emails": emails})
+    runs: list[str] = desk["runs"]
+    found: dict[str, Any] = {**about, **desk}
     found["keys"], found["dead_letters"] = records.answer(_destroy(records.set_up_broker(data), tenant, runs))
     found |= _ask(data, "agent-runner", "erase", {"tenant": tenant, "runs": runs})
     # The shop last: by its rows the rest is found again if this breaks off.
@@ -57,6 +58,8 @@ def erase(
         return
     print_plain(f"{customer} of {tenant} is erased: {len(runs)} runs, {found['keys']} keys destroyed.")
     kept = ("customers", "refunds", "escalations", "receipts", "answers", "dead_letters")
+    if desk["clear"]:
+        print_plain(f"Began before texts were sealed, so the log still has them: {', '.join(desk['clear'])}.")
     print_plain("Emptied: " + ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in kept) + ".")
 
 
