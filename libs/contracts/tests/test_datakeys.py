@@ -4,8 +4,8 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from contracts.datakeys import JetStreamKeys, KeyRing, KeyStore, MemoryKeys
-from contracts.errors import Forbidden
+from contracts.datakeys import JetStreamKeys, KeyRing, KeyStore, MemoryKeys, Missing
+from contracts.errors import Forbidden, Outage
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
 from contracts.facts import CustomerSaid, RunErased, RunStarted
@@ -52,13 +52,21 @@ async def test_a_run_gets_no_second_key(store: KeyStore, key: RunKey) -> None:
 async def test_an_erased_key_is_gone(store: KeyStore, key: RunKey) -> None:
     await store.create(key, ONE)
     assert await store.erase(key)
-    assert await store.get(key) is None
+    assert await store.get(key) == b""
     assert not await store.erase(key)
+    assert not await store.create(key, OTHER)
 
 
 async def test_of_many_who_begin_a_run_at_once_all_get_one_key(store: KeyStore, key: RunKey) -> None:
     made = await asyncio.gather(*(KeyRing(store).make(key) for _ in range(20)))
     assert {one.secret for one in made if isinstance(one, DataKey)} == {await store.get(key)}
+
+
+async def test_a_key_that_never_was_is_no_erased_one(store: KeyStore, key: RunKey) -> None:
+    with pytest.raises(Missing):
+        await KeyRing(store).of(key)
+    await store.create(key, ONE)
+    assert isinstance(await KeyRing(store).of(key), DataKey)
 
 
 # In a process
@@ -209,6 +217,23 @@ async def test_who_has_a_run_in_memory_forgets_it_when_it_is_erased(house: House
     for _ in range(2):
         history = await gateway.read(key)
         assert history.last(CustomerSaid) == CustomerSaid(text="[erased]", message_id="m")
+
+
+async def test_a_run_whose_key_is_missing_is_neither_read_nor_added_to_and_stops_nobody_else(
+    house: House, key: RunKey
+) -> None:
+    gateway = await sealed_log(house, "gateway")
+    first = await begin(gateway, key)
+    setup = await house.client(SETUP)
+    found = await setup.jetstream().get_last_msg("KEYS", f"keys.{key.tenant}.{key.run}")
+    await setup.jetstream().delete_msg("KEYS", found.seq or 0)
+    fresh = await sealed_log(house, "gateway")
+    with pytest.raises(Outage):
+        await fresh.read(key)
+    with pytest.raises(Outage):
+        await fresh.append(History(key, (first,), first), Draft(CustomerSaid(text="lost?", message_id="m"), first))
+    followed = [event async for event in fresh.follow(tenant=key.tenant, live=False) if event.key == key]
+    assert [event.personal for event in followed] == ["sealed"]
 
 
 async def test_an_erased_run_is_read_without_its_personal_data_and_can_be_added_to(house: House, key: RunKey) -> None:

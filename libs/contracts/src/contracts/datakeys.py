@@ -22,17 +22,21 @@ MOST = 20_000
 _THERE_ALREADY = (10071, 10077, 10164)
 
 
+class Missing(Outage):
+    """There is no key, and nothing says that it was erased: a replica lags, or the stream was lost."""
+
+
 class KeyStore(Protocol):
     """Where keys outlive processes. Two implementations: a JetStream stream, and memory for simulations."""
 
     async def get(self, key: RunKey) -> bytes | None:
-        """The run's key, None if there is none (any more). Raises Outage where nobody can tell."""
+        """The run's key, empty where it was erased, None if there is none. Raises Outage where nobody can tell."""
 
     async def create(self, key: RunKey, secret: bytes) -> bool:
         """Keeps a run's key; False if it has one."""
 
     async def erase(self, key: RunKey) -> bool:
-        """Destroys the run's key; False if there was none."""
+        """Destroys the run's key, and keeps that it was; False if there was none."""
 
 
 class KeyRing:
@@ -53,10 +57,12 @@ class KeyRing:
         return found if found is ERASED or until > self._clock() else None
 
     async def of(self, key: RunKey) -> DataKey | Gone:
-        """The key of a run whose facts are sealed: that there is none means that it was erased."""
+        """The key of a run whose facts are sealed. Raises Missing where there is none that was erased."""
         if (known := self.known(key)) is not None:
             return known
         secret = await self._store.get(key)
+        if secret is None:
+            raise Missing(f"There is no key for what is sealed in {key.run} of {key.tenant}, and none was erased.")
         return self._keep(key, DataKey(secret) if secret else ERASED)
 
     async def make(self, key: RunKey) -> DataKey | Gone:
@@ -97,7 +103,8 @@ class MemoryKeys:
         return self._keys.setdefault(key, secret) is secret
 
     async def erase(self, key: RunKey) -> bool:
-        return self._keys.pop(key, None) is not None
+        known, self._keys[key] = self._keys.get(key), b""
+        return bool(known)
 
 
 class JetStreamKeys:
@@ -125,14 +132,14 @@ class JetStreamKeys:
         return True
 
     async def erase(self, key: RunKey) -> bool:
-        found = await self._find(key)
-        if found is None:
-            return False
-        # Overwritten where it lies, not only unlinked: that is what the stream does where it is not told otherwise.
-        answer = json.loads((await self._ask(f"$JS.API.STREAM.MSG.DELETE.{KEYS}", _body(seq=found[0]))).data)
-        if "error" in answer:
-            raise Outage(f"The key of {key.run} was not erased: {answer['error'].get('description')}")
-        return True
+        sequence, secret = await self._find(key) or (0, b"")
+        if secret:
+            # Overwritten where it lies, not only unlinked: that is what the stream does where it is not told otherwise.
+            answer = json.loads((await self._ask(f"$JS.API.STREAM.MSG.DELETE.{KEYS}", _body(seq=sequence))).data)
+            if "error" in answer:
+                raise Outage(f"The key of {key.run} was not erased: {answer['error'].get('description')}")
+        await self.create(key, b"")
+        return bool(secret)
 
     async def _find(self, key: RunKey) -> tuple[int, bytes] | None:
         """The key and where it is. Any replica may answer, and one that lags has not heard of a key that is new."""

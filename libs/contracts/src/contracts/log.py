@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from contracts import events
-from contracts.datakeys import KeyRing
+from contracts.datakeys import KeyRing, Missing
 from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import Draft, Event, Known, Link
 from contracts.facts import CATALOGUE, TENANT_FACTS, RunErased, RunStarted
@@ -300,6 +300,9 @@ class JetStreamLog:
         """The event as this process may see it; None where that cannot be read, for which nobody else must wait."""
         try:
             return await self._opened(event) if event is not None else None
+        except Missing as error:
+            logger.error("sealed event", error=str(error), sequence=event.sequence if event else None)
+            return event
         except CorruptLog as error:
             logger.error("unreadable event", error=str(error))
             return None
