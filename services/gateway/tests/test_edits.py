@@ -1,7 +1,7 @@
 """Approving with changes: the form's fields, what is typed, and whose approval stands for what."""
 
 import pytest
-from contracts.facts import CallQuote, Effect, Fact, Needs, QuoteFacts
+from contracts.facts import CallQuote, Effect, Fact, HoldEscalated, Needs, QuoteFacts
 from contracts.identity import Principal
 from gateway import domain
 from gateway.console import cards, edits, words
@@ -184,6 +184,16 @@ def test_the_trajectory_says_what_a_person_changed_and_what_the_world_did() -> N
     assert "amount £120.00 instead of £180.00" in next(row for row in rows if "lee" in row.title).detail
     box = next(row.turn for row in rows if row.turn and row.turn.number == 2)
     assert "amount was £180.00, is £120.00" in box.strips[-1].detail
+
+
+def test_the_queue_says_for_whom_a_call_waits() -> None:
+    one = call_of(view_of(*story_to_the_hold()))
+    assert words.awaited(one) == "An approver"
+    passed_on = view_of(*story_to_the_hold(), HoldEscalated(turn=2, call_ids=["c-2"], role="lead"))
+    assert words.awaited(call_of(passed_on)) == "A lead"
+    assert passed_on.last_step == "Passed on to leads: Refund £180.00 to Mastercard ending 0937"
+    two = view_of(*story_to_the_hold()[:-1], held(2, HELD, needs=Needs(people=2)), decided(2, HELD))
+    assert words.awaited(call_of(two)) == "1 more person"
 
 
 # Over HTTP

@@ -346,7 +346,8 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
         case ReminderSent() as fact:
             return {"held": _of_calls(view, fact.turn, fact.call_ids, reminded_at=event.time)}
         case HoldEscalated() as fact:
-            return {"held": _of_calls(view, fact.turn, fact.call_ids, escalated_to=fact.role)}
+            held = _of_calls(view, fact.turn, fact.call_ids, escalated_to=fact.role)
+            return {"held": held, "last_step": f"Passed on to {fact.role}s: {view.last_step}"}
         case HoldExpired() as fact:
             held = tuple(
                 call.model_copy(update={"expired": True}) if call.call_id in fact.call_ids else call

@@ -106,6 +106,8 @@ def _owner(status: str, view: RunView | None, asker: Principal) -> str:
         return ""
     if view.status in ("escalated", "budget_exhausted", "failed", "taken_over"):
         return "A person"
+    if view.holds:
+        return words.awaited(view.holds[0])
     by = view.requested_by
     return "You, agent" if (by.subject, by.issuer) == (asker.subject, asker.issuer) else "Agent"
 

@@ -256,6 +256,14 @@ def seats_left(call: HeldCall) -> str:
     return text
 
 
+def awaited(call: HeldCall) -> str:
+    """For whom a call waits, in a word or two: `An approver`, `A lead`, `2 people`, `1 more person`."""
+    needs, seated = call.hold.needs, len(call.approvals)
+    if needs.people > 1:
+        return plural(needs.people - seated, "more person", "more people") if seated else f"{needs.people} people"
+    return capitalize_first(article(call.escalated_to or needs.one_of_role or needs.role))
+
+
 def stopped(stop: Stop, currency: str) -> str:
     """What a stop covers, as in `issue_refund above £100.00 is stopped`."""
     what = stop.tool or "Everything that changes something"
