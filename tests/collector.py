@@ -22,14 +22,16 @@ class Span:
 
 @dataclass
 class Collector:
-    """The spans that have come so far."""
+    """The spans that have come so far; `bodies` are they as they were sent."""
 
     url: str = ""
+    bodies: list[bytes] = field(default_factory=list)
     _spans: list[Span] = field(default_factory=list)
     _come: threading.Condition = field(default_factory=threading.Condition)
 
     def take(self, body: bytes) -> None:
         with self._come:
+            self.bodies.append(body)
             self._spans += read(body)
             self._come.notify_all()
 
