@@ -125,8 +125,12 @@ async def test_a_link_that_someone_else_began_signs_nobody_in(world: World) -> N
         link = (await world.choose(attacker, "sam")).headers["location"]
         await refused(await victim.get(link))
 
-        await victim.get("/sign-in")
+        own = httpx.URL((await victim.get("/sign-in")).headers["location"]).params["state"]
         await refused(await victim.get(link))
+        code = httpx.URL(link).params["code"]
+        page = await refused(await victim.get("/sign-in/done", params={"code": code, "state": own[:-1] + "!"}))
+        assert "was not begun here" in page
+        await refused(await victim.get("/sign-in/done", params={"code": code, "state": own}))
 
 
 async def test_a_stolen_code_is_worth_nothing_in_another_browser(world: World) -> None:
