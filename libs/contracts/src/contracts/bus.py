@@ -314,8 +314,8 @@ class Bus:
 
     @asynccontextmanager
     async def hear_live(self, key: RunKey, handler: Callable[[Json], object]) -> AsyncIterator[None]:
-        """Gives the text of a run's model calls to `handler` for as long as the block lasts: what nobody listens to is
-        sent to no one."""
+        """Gives the text of a run's model calls to `handler` for as long as the block lasts; the first words may be
+        missed. What nobody listens to is sent to no one."""
 
         async def arrived(message: Msg) -> None:
             handler(json.loads(message.data))
