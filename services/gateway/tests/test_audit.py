@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from contracts.facts import Customer, Person, StopSet
+from contracts.facts import Customer, CustomerErased, Person, StopSet
 from gateway import audit, spreadsheet
 from gateway.redaction import Redaction
 
@@ -117,7 +117,9 @@ async def rows(client: httpx.AsyncClient, **params: str | int) -> list[dict[str,
 async def test_an_auditor_reads_everything_once_in_order_and_no_customer(world: World) -> None:
     for run in ("TCK-1-1", "TCK-2-1"):
         await story(world, run, note="Tom called from 07700 900123")
-    await (await tenant_line(world))(StopSet(stop_id="stop-1", reason="a strange pattern", by=ADA))
+    say = await tenant_line(world)
+    await say(StopSet(stop_id="stop-1", reason="a strange pattern", by=ADA))
+    await say(CustomerErased(customer="C-1009", by=ADA))
     async with world.client("ari") as ari, world.client("gwen") as gwen, world.client("sam") as sam:
         whole = await rows(ari)
         paged = await rows(ari, limit=3)
@@ -136,6 +138,7 @@ async def test_an_auditor_reads_everything_once_in_order_and_no_customer(world: 
         f"{alias} called from [phone]" for alias in aliases
     ] * 2
     assert len(aliases) == 1
+    assert [row["did"] for row in whole if row["who"] == "ada"] == ["set a stop", "erased a customer"]
 
 
 async def test_rows_are_filtered_by_run_person_and_time(world: World) -> None:

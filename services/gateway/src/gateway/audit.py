@@ -188,6 +188,8 @@ def _of_tenant(event: Event) -> list[Row]:
         case f.BudgetSet() as fact:
             what = "no limit" if fact.day_micro_usd is None else f"{fact.day_micro_usd} micro USD a day"
             return [row(fact.by, "set the budget", what)]
+        case f.CustomerErased() as fact:
+            return [row(fact.by, "erased a customer", fact.customer)]
     return []
 
 
