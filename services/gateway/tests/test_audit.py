@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 from contracts.facts import Customer, CustomerErased, Person, StopSet
+from contracts.personal import ERASED
 from gateway import audit, spreadsheet
 from gateway.redaction import Redaction
 
@@ -59,6 +60,10 @@ def test_a_pseudonym_is_the_tenants_own() -> None:
     upper = Customer(email="Tom.Whitfield@Mail.Example")
     assert REDACTION.pseudonym(upper) == TOMS
     assert Redaction(b"another", "GBP").pseudonym(TOM) != TOMS
+
+
+def test_all_who_were_erased_are_nobody() -> None:
+    assert REDACTION.pseudonym(Customer(email=ERASED, id="C-1004")) == ERASED
 
 
 @pytest.mark.parametrize(

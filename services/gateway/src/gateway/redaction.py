@@ -12,6 +12,7 @@ from typing import Literal
 import phonenumbers
 import pyap
 from contracts.facts import Customer
+from contracts.personal import ERASED
 from stdnum import iban, luhn
 
 _EMAIL = re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
@@ -38,6 +39,8 @@ class Redaction:
 
     def pseudonym(self, customer: Customer) -> str:
         """The same for a customer in all their runs, `customer-jfpagcihdk`: letters, so no number."""
+        if customer.email == ERASED:
+            return ERASED
         who = customer.email.strip().casefold().encode()
         return f"customer-{hmac.new(self._key, who, hashlib.sha256).hexdigest()[:10].translate(_LETTERS)}"
 
