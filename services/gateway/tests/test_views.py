@@ -5,10 +5,11 @@ from contracts.facts import (
     HoldExpired,
     Needs,
     RunCancelled,
+    RunErased,
     RunTakenOver,
     TurnRefused,
 )
-from gateway.views import Moved, RunView, evolve, fold
+from gateway.views import HeldCall, Moved, RunView, Seat, evolve, fold
 
 from .facts import (
     ALEX,
@@ -218,3 +219,35 @@ def test_a_view_survives_being_stored() -> None:
     view = Told(*story_to_the_hold()).view
 
     assert RunView.model_validate_json(view.model_dump_json()) == view
+
+
+def test_of_an_erased_run_the_view_keeps_what_was_done_and_nothing_of_whom() -> None:
+    told = Told(*story_to_the_hold(), *story_from_the_hold())
+    before = told.view
+    told.say(RunErased(by=LEE))
+
+    view = told.view
+    words = view.model_dump_json()
+    for word in ("Whitfield", "tom.", "Jacket", "Fell", "ending 0937", "Return scanned", "amount_pence"):
+        assert word in before.model_dump_json(), word
+        assert word not in words, word
+    assert (view.status, view.moved, view.customer.id) == (before.status, before.moved, "C-1004")
+    assert [call.hold for call in view.held] == [call.hold for call in before.held]
+    assert [seat.by for call in view.held for seat in call.seats] == [SAM]
+
+
+def test_whoever_adds_to_the_view_has_to_say_what_becomes_of_it_when_the_customer_is_erased() -> None:
+    emptied = {
+        RunView: "subject body customer reason handover reply last_step quotes quotes_before held",
+        HeldCall: "quote was seats lapsed",
+        Seat: "note",
+    }
+    kept = {
+        RunView: "tenant run ticket channel profile model prompt_version policy_pack toolset limits requested_by "
+        "started_at started_event updated_at sequence ordinal status ended_at steps cost_micro_usd usage turn moved "
+        "agent written read",
+        HeldCall: "turn attempt call_id hold held_at expires_at expired escalate_at reminded_at escalated_to",
+        Seat: "by decision edited at carried",
+    }
+    for part, fields in emptied.items():
+        assert set(part.model_fields) == set(f"{fields} {kept[part]}".split())

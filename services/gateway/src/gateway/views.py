@@ -243,17 +243,25 @@ def _erased(view: RunView) -> RunView:
             "reply": view.reply and ERASED,
             "last_step": "The customer was erased",
             "quotes": tuple(map(erased, view.quotes)),
-            "held": tuple(
-                call.model_copy(
-                    update={
-                        "quote": erased(call.quote),
-                        "seats": tuple(seat.model_copy(update={"note": seat.note and ERASED}) for seat in call.seats),
-                    }
-                )
-                for call in view.held
-            ),
+            "quotes_before": tuple(map(erased, view.quotes_before)),
+            "held": tuple(map(_erased_call, view.held)),
         }
     )
+
+
+def _erased_call(call: HeldCall) -> HeldCall:
+    return call.model_copy(
+        update={
+            "quote": erased(call.quote),
+            "was": erased(call.was) if call.was else None,
+            "seats": tuple(map(_without_note, call.seats)),
+            "lapsed": tuple(map(_without_note, call.lapsed)),
+        }
+    )
+
+
+def _without_note(seat: Seat) -> Seat:
+    return seat.model_copy(update={"note": seat.note and ERASED})
 
 
 def _started(event: Event, fact: RunStarted) -> RunView:
