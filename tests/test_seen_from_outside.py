@@ -141,7 +141,7 @@ def test_each_post_answers_and_refuses_as_the_document_says(system: RunningSyste
     is_answered(422, f"{runs}/decisions", "sam", {**decision, "decision": "perhaps"})
     is_answered(409, f"{runs}/messages", "alex", {"text": "Hello?"})
     is_answered(413, f"{runs}/messages", "alex", {"text": "x" * 200_000})
-    is_answered(409, f"{runs}/quotes", "sam", {"turn": 1, "call_id": hold["call_id"], "edited": {}})
+    is_answered(200, f"{runs}/quotes", "sam", {"turn": 1, "call_id": hold["call_id"], "edited": {"amount_pence": 100}})
     is_answered(200, f"{runs}/decisions", "sam", decision)
     run.ended()
     is_answered(409, f"{runs}/cancel", "alex", {"reason": "Too late"})

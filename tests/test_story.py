@@ -56,7 +56,7 @@ def test_tck_2004_is_held_at_180_pounds_refused_to_alex_released_by_sam_and_paid
     before = run.view()["sequence"]
     refused = turngate(system, "approve", "TCK-2004-1", "--as", "alex")
     assert refused.returncode == 1
-    assert "Not yours to decide" in refused.stderr
+    assert "Not for your role" in refused.stderr
     assert (run.view()["sequence"], run.view()["status"], paid()) == (before, "awaiting_approval", [])
 
     released = turngate(system, "approve", "TCK-2004-1", "--as", "sam")
