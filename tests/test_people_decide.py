@@ -162,7 +162,9 @@ def test_while_a_stop_is_set_nothing_is_paid_whoever_approved_it_and_once_lifted
 
 def stops_of_the_shop(system: RunningSystem) -> list[Any]:
     with psycopg.connect(system.state.postgres_url) as connection:
-        return connection.execute("select stop_id from shop.stops where tenant = 'acme' and set_in > lifted_in").fetchall()
+        return connection.execute(
+            "select stop_id from shop.stops where tenant = 'acme' and set_in > lifted_in"
+        ).fetchall()
 
 
 # The stale world
