@@ -18,8 +18,8 @@ from .test_authority import NAMES
 
 pytestmark = pytest.mark.timeout(280)
 EXAMPLES = 12  # of each call and kind, valid and not
-# The rest of the system is not there: a decision goes to approvals, which answers as it would to nonsense.
-REFUSED = {"status": 422, "title": "Not a decision", "detail": "Nothing was decided."}
+# The rest of the system is not there: what it is asked, it answers as it would nonsense.
+REFUSED = {"status": 422, "title": "Not understood", "detail": "Nothing was done."}
 
 
 def every_call(url: str, tokens: list[str]) -> tuple[Counter[int], list[str]]:
@@ -70,7 +70,8 @@ async def test_no_request_that_the_schema_describes_or_forbids_is_answered_with_
     await world.others.say("TCK-2004-1", *story_to_the_hold())
     await world.others.say("CHT-1-1", started("CHT-1", channel="chat"))
     await world.seen("TCK-2004-1")
-    await world.approvals(REFUSED)
+    for service, question in (("approvals", "decide"), ("approvals", "tenant"), ("tools-shop", "quote")):
+        await world.answering(service, f"ask.{service.split('-')[0]}.{question}", REFUSED)
     tokens = [world.token(person) for person in ("alex", "sam", "lee", "ada", "cust-C-1004", "gwen")]
 
     statuses, failed = await asyncio.to_thread(every_call, world.url, tokens)
