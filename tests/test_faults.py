@@ -374,7 +374,7 @@ def another(house: House, service: str) -> Iterator[str]:
     )
     try:
         url = f"http://127.0.0.1:{port}"
-        until(answers(f"{url}/readyz"))
+        until(answers(f"{url}/readyz", service))
         yield url
     finally:
         process.terminate()

@@ -32,7 +32,7 @@ def test_it_runs_as_a_process_and_says_where(process: str) -> None:
     with Anthropic(base_url=process, api_key="any") as sdk:
         message = sdk.messages.create(**ASK, messages=[{"role": "user", "content": "Hello"}])
 
-    assert httpx.get(f"{process}/healthz").json() == {"status": "ok"}
+    assert httpx.get(f"{process}/healthz").json() == {"status": "ok", "service": "standin"}
     assert message.stop_reason == "end_turn"
 
 

@@ -6,8 +6,8 @@ import pytest
 from approvals import domain
 from approvals.answers import Known, No
 from approvals.domain import Changes, Refused
-from approvals.edits import objection
 from approvals.holds import held_turn
+from contracts.edits import objection
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,

@@ -77,11 +77,11 @@ def test_more_money_another_order_and_what_fails_cannot_be_approved() -> None:
     other = refund("c-2", 12000, order="ORD-10041").model_copy(update={"edited": HELD.digest})
     failing = less().model_copy(update={"will_fail": "only £90.00 is left"})
     for now, why in (
-        (less(20000), "more than was asked"),
+        (less(20000), "that was asked for"),
         (other, "ORD-10041"),
         (failing, "only £90.00"),
         (stopped, "is stopped"),
-        (HELD, "Nothing that counts"),
+        (HELD, "Nothing was changed"),
     ):
         found = outcome(now)
         assert not found.stands
@@ -102,7 +102,7 @@ def test_an_own_limit_is_held_against_what_is_left_of_the_amount() -> None:
 def test_a_call_without_less_money_is_held_anew() -> None:
     effect = Effect(summary="Cancel SUB-1 at the end of the month", object="SUB-1")
     was = HELD.model_copy(update={"effect": effect})
-    now = was.model_copy(update={"digest": "0" * 64, "edited": was.digest})
+    now = was.model_copy(update={"arguments": {"reason": "other"}, "digest": "0" * 64, "edited": was.digest})
     view = view_of(*story_to_the_hold())
     found = domain.edited(view, call_of(view), was, now, asker(SAM))
     assert (found.refused, found.stands) == (None, False)

@@ -38,6 +38,8 @@ Answer = Callable[[Json], Awaitable[Json]]
 GIVE_UP_AFTER = 8  # deliveries
 IN_PROGRESS_EVERY = 0.3  # of the time that the broker waits for a sign of life
 TAKEN_AT_ONCE = 512
+# Seconds. Who answers may just be starting, and what reached nobody can be asked again.
+NOBODY_THERE = 2.0
 # Characters. A dead letter has to fit into a message, escaped; what is longer stays where `sequence` finds it.
 LONGEST_QUOTE = 200_000
 
@@ -296,15 +298,22 @@ class Bus:
     async def ask(self, subject: str, body: Json, timeout: float = 10.0, about: Event | None = None) -> Json:
         """Another service's answer; `about` is the fact that the question goes back to. Raises Outage if nobody gives
         one in `timeout` seconds, and Forbidden where the broker lets this service not ask."""
-        try:
-            with span(f"{self.service} asks {subject}", about):
-                reply = await self._requests.ask(
-                    subject, json.dumps(body).encode(), timeout=timeout, headers=headers() or None
-                )
-        except (nats.errors.Error, OSError) as error:
-            raise Outage(f"Nobody answered {subject}: {error!r}") from error
-        answer: Json = json.loads(reply.data)
-        return answer
+        nobody_until = time.monotonic() + min(NOBODY_THERE, timeout)
+        while True:
+            try:
+                with span(f"{self.service} asks {subject}", about):
+                    reply = await self._requests.ask(
+                        subject, json.dumps(body).encode(), timeout=timeout, headers=headers() or None
+                    )
+            except nats.errors.NoRespondersError as error:
+                if time.monotonic() > nobody_until:
+                    raise Outage(f"Nobody is there who answers {subject}.") from error
+                await asyncio.sleep(0.05)
+            except (nats.errors.Error, OSError) as error:
+                raise Outage(f"Nobody answered {subject}: {error!r}") from error
+            else:
+                answer: Json = json.loads(reply.data)
+                return answer
 
     # Saying outside the log
 

@@ -1,6 +1,7 @@
-"""What becomes of an approval whose giver changed the call: when it also stands for what the change came to."""
+"""An approval with changes: what a call may be changed into, and when the approval stands for what that came to."""
 
-from contracts.facts import CallQuote
+from contracts.facts import CallQuote, Effect
+from contracts.money import Money
 
 
 def carries_over(was: CallQuote, now: CallQuote) -> bool:
@@ -16,3 +17,41 @@ def carries_over(was: CallQuote, now: CallQuote) -> bool:
         return False
     before, after = was.effect.amount_minor, now.effect.amount_minor
     return before is not None and after is not None and 0 < after <= before
+
+
+def objection(was: CallQuote, now: CallQuote) -> str | None:
+    """Why a held call may not be approved as changed into `now`; None if it may. Both are quotes of the same call."""
+    if now.digest == was.digest or now.arguments == was.arguments:
+        return "Nothing was changed. Approve it as it is instead."
+    if now.will_fail is not None:
+        return f"So changed it would fail: {now.will_fail}"
+    if now.facts.stopped is not None:
+        return now.facts.stopped
+    if (now.call_id, now.tool, now.kind) != (was.call_id, was.tool, was.kind):
+        return "That is another call. Decline this one and have the agent ask again."
+    if now.duplicate_of is not None and was.duplicate_of is None:
+        return "So changed it would repeat what was done already, and do nothing."
+    if was.effect is None or now.effect is None:
+        return "What it would do so changed is not known. Approve it as it is, or decline it."
+    if now.subject != was.subject or now.effect.object != was.effect.object:
+        return f"So changed it would be about {now.effect.object}, not {was.effect.object}. Decline it instead."
+    return _moves_too_much(was.effect, now.effect)
+
+
+def _moves_too_much(was: Effect, now: Effect) -> str | None:
+    if now.currency != was.currency:
+        return f"So changed it would move {now.currency or 'no currency'}, not {was.currency or 'none'}."
+    before, after = was.amount_minor, now.amount_minor
+    if before is None and after is None:
+        return None
+    if before is None or after is None:
+        return "So changed it would move another kind of amount than was asked for."
+    if after <= 0:
+        return "So changed it would move nothing. Decline it instead."
+    if after > before:
+        return f"So changed it would move {_text(after, now)}, more than the {_text(before, was)} that was asked for."
+    return None
+
+
+def _text(amount_minor: int, effect: Effect) -> str:
+    return Money(amount_minor, effect.currency).text() if effect.currency else f"{amount_minor}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from contracts.canonical import sha256
+from contracts.edits import objection
 from contracts.events import Draft, Event, event_id
 from contracts.facts import (
     CallDecided,
@@ -21,7 +22,6 @@ from contracts.identity import Principal
 from contracts.money import Money
 from contracts.people import is_the_customer, reaches, same, within_own_limit
 
-from approvals import edits
 from approvals.answers import Known, No
 from approvals.holds import HeldCall, HeldTurn, changes, counted, held_turn
 from approvals.requests import Decide
@@ -88,7 +88,7 @@ def changed(
     history: History, asked: Decide, by: Principal, now: datetime, may: Changes, quoted: CallQuote
 ) -> Draft | Refused | No:
     """What becomes of an approval with changes, now that is known what the call would do with them."""
-    if (why := edits.objection(may.was, quoted)) is not None:
+    if (why := objection(may.was, quoted)) is not None:
         return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
     moves = quoted.effect.amount_minor if quoted.effect else None
     if not within_own_limit(by, may.needs.model_copy(update={"amount_minor": moves})):

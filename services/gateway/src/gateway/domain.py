@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from contracts.edits import carries_over
+from contracts.edits import carries_over, objection
 from contracts.events import Draft, Event, event_id
 from contracts.facts import CallQuote, CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
@@ -156,29 +156,5 @@ def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker:
     amount = now.effect.amount_minor if now.effect else None
     lower = call.hold.needs.model_copy(update={"amount_minor": amount})
     as_now = call.model_copy(update={"hold": call.hold.model_copy(update={"needs": lower})})
-    refused = _not_to_be_approved(was, now) or may_decide(view, as_now, asker)
+    refused = objection(was, now) or may_decide(view, as_now, asker)
     return Edited(was, now, refused, refused is None and carries_over(was, now))
-
-
-def _not_to_be_approved(was: CallQuote, now: CallQuote) -> str | None:
-    """Why approvals would refuse this change, or the shop would not carry it out; None if neither."""
-    if now.digest == was.digest:
-        return "Nothing that counts is changed. Approve it as it is."
-    if now.will_fail is not None:
-        return f"It would not work: {now.will_fail}"
-    if now.facts.stopped is not None:
-        return now.facts.stopped
-    if now.duplicate_of is not None and was.duplicate_of is None:
-        return "It would repeat what was done before, and do nothing."
-    if was.effect is None or now.effect is None:
-        return "What it would do is not known. Approve it as it is, or decline it."
-    if (was.effect.object, was.effect.currency, was.subject) != (now.effect.object, now.effect.currency, now.subject):
-        return f"It would touch {now.effect.object}, and what is held is about {was.effect.object}."
-    before, after = was.effect.amount_minor, now.effect.amount_minor
-    if before is None and after is None:
-        return None
-    if before is None or after is None or after <= 0:
-        return "It would move nothing, or nothing that compares. Decline it instead."
-    if after > before:
-        return "It would move more than was asked for. Only as much, or less, can be approved."
-    return None

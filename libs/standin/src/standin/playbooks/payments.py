@@ -1,11 +1,15 @@
 """Money that moves: a payment that was taken twice, and the refund itself."""
 
+import re
+
 from standin.answer import ToolCall
 from standin.conversation import Conversation, Result
 from standin.order import Order
 from standin.playbooks.letter import letter, why_not
 from standin.playbooks.orders import look_up
 from standin.playbooks.turn import Part, Play, Turn
+
+_PAID = re.compile(r"\brefunded (\S*\d[\d.,]*\d)", re.IGNORECASE)
 
 
 def duplicate(known: Conversation) -> Play:
@@ -33,7 +37,9 @@ def pay_back(known: Conversation, due: dict[Order, int]) -> Part[list[str]]:
 
 
 def _told(order: Order, minor: int, result: Result) -> str:
-    amount = order.money(minor)
+    # A person may have approved less than was asked for.
+    paid = _PAID.search(result.text)
+    amount = paid[1] if paid and not result.failed else order.money(minor)
     if result.failed:
         return f"I could not refund {amount} for {order.reference}. {why_not(result)}"
     if "already" in result.text:
