@@ -122,6 +122,17 @@ def test_what_was_refunded_before_is_not_refunded_again() -> None:
     assert order.refunds() == {"KX-771": 2850}
 
 
+def test_the_customer_is_told_what_was_paid_where_a_person_approved_less() -> None:
+    paid = "A person changed amount_pence from 9000 to 3000 before approving. Refunded £30.00 (3000 pence) for KX-771."
+    played = play(
+        [first_message("I returned all of KX-771, please refund the order.")],
+        Paper({"get_order": LAMP_AND_VASE, "issue_refund": paid}),
+    )
+
+    assert played.refunds() == {"KX-771": 9000}
+    assert "I have refunded £30.00 for KX-771" in played.reply
+
+
 def test_only_a_payment_that_was_taken_twice_is_paid_back() -> None:
     taken = "Payment: £1,240.00 by Visa ending 1111 on 2 May 2031."
     left = "Still refundable: £2,480.00 (248000 pence)."
