@@ -59,6 +59,7 @@ lock: setup ## resolve the dependencies anew and write requirements.lock
 
 docs: setup ## write the pages that are made from the code
 	@$(BIN)/python -m contracts.catalogue > docs/events.md
+	@$(BIN)/python -m gateway.authority > docs/authority.md
 	@$(BIN)/python -m turngate.broker > deploy/nats.conf
 
 attack: setup ## attack a system with each service's credentials; write the table of docs/threat-model.md
