@@ -73,9 +73,14 @@ def test_nobody_approves_more_than_was_asked_for_or_nothing_at_all(system: Runni
 
 
 def test_who_asked_for_it_does_not_approve_it_by_changing_it(system: RunningSystem) -> None:
-    case, run, hold = held(system, 18000)
+    case = open_case(system, 18000)
+    case.says(turn(refund(case.orders[0], 18000)), DONE)
+    run = case.start("sam")
+    (hold,) = run.holds()
 
-    assert change(run, "alex", hold, 100).status_code == 403
+    refused = change(run, "sam", hold, 100)
+
+    assert (refused.status_code, "You started this run" in refused.text) == (403, True), refused.text
     assert (run.facts(CallDecided), case.refunds()) == ([], [])
 
 
@@ -193,7 +198,7 @@ def test_what_changed_while_it_was_held_is_shown_to_people_again_before_it_is_pa
     assert [(row["amount_minor"], row["released_by"]) for row in case.refunds()] == [(18000, ["sue"])]
 
 
-def test_an_order_that_was_refunded_elsewhere_meanwhile_is_not_paid_on_the_old_approval(system: RunningSystem) -> None:
+def test_what_the_bank_took_back_meanwhile_is_not_paid_on_the_old_approval(system: RunningSystem) -> None:
     case, run, hold = held(system, 18000)
     with psycopg.connect(system.state.postgres_url) as connection:
         connection.execute(

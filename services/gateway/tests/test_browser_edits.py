@@ -94,7 +94,7 @@ async def test_the_last_answer_wins_and_only_what_is_shown_is_sent(world: World,
     await expect(button).to_have_attribute("aria-disabled", "true")
     await page.keyboard.press("Control+Enter")
     await amount.fill("200")
-    await expect(card.locator(".outcome")).to_contain_text("more than was asked for")
+    await expect(card.locator(".outcome")).to_contain_text("that was asked for")
     await page.keyboard.press("Control+Enter")
     assert asked == []
 
