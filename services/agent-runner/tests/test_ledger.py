@@ -4,10 +4,12 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
 from agent_runner.answer import Answer
+from agent_runner.erasure import Runs, erase
 from agent_runner.ledger import Away, Ledger, Pool
 from agent_runner.request import Request
 from contracts.events import Event
@@ -51,6 +53,20 @@ async def test_the_first_recorded_answer_holds_and_both_are_paid(
     first = await ledger.record(cause, answer(text("first"), cost=3))
     assert await ledger.record(cause, answer(text("second"), cost=4)) == first
     assert line(postgres, cause)["spent_micro_usd"] == 7
+
+
+async def test_an_answer_that_comes_after_its_run_was_erased_is_paid_for_and_not_kept(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    ledger = Ledger(pool)
+    await ledger.reserve(cause, asked)
+    assert await asyncio.to_thread(erase, postgres.runner, Runs(tenant="acme", runs=[cause.key.run])) == 1
+
+    late = answer(text("Dear Tom Whitfield"), cost=3)
+    assert await ledger.record(cause, late) == late
+
+    kept = line(postgres, cause)
+    assert (kept["answer"], kept["spent_micro_usd"]) == (None, 3)
 
 
 async def test_two_who_ask_at_once_get_one_answer(pool: Pool, cause: Event, asked: Request) -> None:
@@ -120,7 +136,7 @@ async def test_a_database_that_is_away_is_an_outage(cause: Event, asked: Request
             await Ledger(pool).reserve(cause, asked)
 
 
-def line(database: Database, cause: Event) -> dict[str, int]:
+def line(database: Database, cause: Event) -> dict[str, Any]:
     with psycopg.connect(database.runner, row_factory=psycopg.rows.dict_row) as connection:
         connection.execute("select set_config('turngate.tenant', %s, true)", [cause.key.tenant])
         [found] = connection.execute("select * from ledger.calls where cause = %s", [cause.id]).fetchall()

@@ -12,9 +12,10 @@ class Runs(BaseModel):
 
 
 def erase(dsn: str, asked: Runs) -> int:
-    """How many answers were taken out. The runs have ended: nobody asks for those answers again."""
+    """How many calls were emptied. The runs have ended: nobody asks for those answers again, and one that is still on
+    its way is not kept when it comes."""
     with psycopg.connect(dsn) as connection:
         connection.execute("select set_config('turngate.tenant', %s, true)", [asked.tenant])
         return connection.execute(
-            "update ledger.calls set answer = null where run = any(%s) and answer is not null", [asked.runs]
+            "update ledger.calls set answer = null, erased = true where run = any(%s) and not erased", [asked.runs]
         ).rowcount
