@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import httpx
 import pytest
 from contracts.identity import Issuer as Believed
 from gateway.console.pages import inside
+from gateway.desk import open_pool
 from gateway.settings import Settings
+from gateway.signed_out import SignedOut
 from pydantic import SecretStr, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -322,6 +325,40 @@ async def test_a_cookie_that_was_signed_out_opens_nothing_any_more(world: World)
         for path in ("/console/session", "/v1/tickets", "/v1/events"):
             assert (await thief.get(path, headers=kept)).status_code == 401
             assert (await thief.get(path, headers=bearer)).status_code == 401
+
+
+async def test_a_gateway_that_is_started_later_knows_who_has_signed_out(world: World) -> None:
+    async with browser(world, "sam") as sam:
+        bearer = {"Authorization": f"Bearer {sam.cookies['turngate_session']}"}
+        await sam.post("/sign-out")
+    await world.stop_gateway()
+    async with gateway(world.settings), httpx.AsyncClient(base_url=world.url) as thief, world.client("sam") as anew:
+        assert (await thief.get("/v1/tickets", headers=bearer)).status_code == 401
+        assert (await anew.get("/v1/tickets")).status_code == 200
+
+
+async def test_who_signs_out_of_one_gateway_is_signed_out_of_all_and_their_streams_end(world: World) -> None:
+    settings = world.settings.model_copy(update={"http_port": free_port(), "heartbeat_seconds": 60})
+    async with gateway(settings), browser(world, "sam") as sam:
+        bearer = {"Authorization": f"Bearer {sam.cookies['turngate_session']}"}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{settings.http_port}", headers=bearer) as other:
+            async with other.stream("GET", "/v1/events", headers=STREAM, timeout=20) as stream:
+                assert stream.status_code == 200
+                await sam.post("/sign-out")
+                await asyncio.wait_for(ends(stream), 5)
+            assert (await other.get("/v1/tickets")).status_code == 401
+
+
+async def test_a_sign_out_is_forgotten_once_its_token_has_expired(world: World) -> None:
+    async with open_pool(world.settings.postgres_dsn.get_secret_value(), size=1) as pool:
+        kept = SignedOut(pool, "")
+        now = datetime.now(UTC)
+        await kept.add("old", now - timedelta(seconds=1))
+        await kept.add("new", now + timedelta(hours=1))
+        assert await kept.all() == {"new": now + timedelta(hours=1)}
+        async with pool.connection() as connection:
+            rows = await (await connection.execute("select sign_in from desk.signed_out")).fetchall()
+    assert rows == [{"sign_in": "new"}]
 
 
 async def test_nobody_is_signed_out_by_another_site(world: World) -> None:

@@ -148,6 +148,8 @@ class Verifier:
             raise InvalidToken(f"The token is not valid: {error}. Sign in again.") from error
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise InvalidToken("The token cannot be read. Sign in again.") from error
+        if not str(claims["sub"]).strip():
+            raise InvalidToken("The token says nobody's name (its sub is empty). Sign in again.")
         return claims, issuer
 
 

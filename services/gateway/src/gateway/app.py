@@ -21,8 +21,10 @@ from gateway.ports import Gateway
 from gateway.profiles import Tenants
 from gateway.projection import Projection
 from gateway.runs import Runs
+from gateway.sessions import Sessions
 from gateway.settings import Settings
 from gateway.sign_in import SignIn
+from gateway.signed_out import SignedOut
 from gateway.tenancy import Tenancy
 from gateway.tenant_facts import TenantFacts
 from gateway.tokens import Tokens
@@ -47,6 +49,8 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     bus.on_error.append(tenant_log.on_error)
     tenant_facts = TenantFacts(tenant_log)
     await tenant_facts.load()
+    sessions = Sessions(SignedOut(pool, dsn))
+    await sessions.load()
     tenants = Tenants(settings.tenants_dir)
     stack.callback(tokens.close)
     gateway = Gateway(
@@ -61,10 +65,11 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         tenant_facts=tenant_facts,
         tenancy=Tenancy(bus, tenant_facts, settings.tenants_dir),
         audit=AuditLog(log, feed, runs, tenant_facts, desk, tenants),
+        sessions=sessions,
         connected=lambda: bus.connected,
     )
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))
-    for work in (feed.run(), projection.run(), tenant_facts.run()):
+    for work in (feed.run(), projection.run(), tenant_facts.run(), sessions.run()):
         stack.push_async_callback(_ended, asyncio.create_task(work))
     await stack.enter_async_context(listening(application(gateway), settings.http_host, settings.http_port))
 

@@ -35,8 +35,8 @@ class Gateway:
     tenant_facts: TenantFacts
     tenancy: Tenancy
     audit: AuditLog
+    sessions: Sessions
     connected: Callable[[], bool]
-    sessions: Sessions = field(default_factory=Sessions)
     streams: Streams = field(init=False)
     overviews: Overviews = field(init=False)
 

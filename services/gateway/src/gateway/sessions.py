@@ -1,4 +1,4 @@
-"""Sign-ins as this process knows them: which have ended, and the streams that end with them, at once."""
+"""Sign-ins: which have ended, in whichever process of the gateway, and the streams that end with them, at once."""
 
 import asyncio
 import hashlib
@@ -7,9 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
+import psycopg
+import structlog
 from contracts.identity import Principal
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
+
+from gateway.signed_out import SignedOut
+
+logger = structlog.get_logger()
 
 
 def session_of(principal: Principal) -> str:
@@ -22,18 +28,39 @@ def session_of(principal: Principal) -> str:
 class Sessions:
     """A sign-in ends when its token does, or before that when its person signs out."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: SignedOut) -> None:
+        self._kept = kept
         self._ended: dict[str, datetime] = {}
         self._streams: dict[str, set[asyncio.Timeout]] = defaultdict(set)
 
-    def end(self, principal: Principal) -> None:
-        """From now on the token opens nothing here, and what it has opened is closed."""
-        now = datetime.now(UTC)
-        self._ended = {session: until for session, until in self._ended.items() if until > now}
+    async def load(self) -> None:
+        """Learns which were ended before this process was there."""
+        self._end(await self._kept.all())
+
+    async def run(self) -> None:
+        """Learns which other processes end, for ever; an outage is waited out, and what ended meanwhile learnt then."""
+        while True:
+            try:
+                async for ended in self._kept.follow():
+                    self._end(ended)
+            except psycopg.Error as error:
+                logger.warning("sessions", error=repr(error))
+                await asyncio.sleep(0.5)
+
+    async def end(self, principal: Principal) -> None:
+        """From now on the token opens nothing, and what it has opened is closed: here at once, in other processes in a
+        moment. Raises psycopg's OperationalError where only this process will know."""
         session = session_of(principal)
-        self._ended[session] = principal.expires_at
-        for stream in self._streams.get(session, ()):
-            stream.reschedule(asyncio.get_running_loop().time())
+        self._end({session: principal.expires_at})
+        await self._kept.add(session, principal.expires_at)
+
+    def _end(self, ended: dict[str, datetime]) -> None:
+        now = datetime.now(UTC)
+        fresh = ended.keys() - self._ended.keys()
+        self._ended = {session: until for session, until in (self._ended | ended).items() if until > now}
+        for session in fresh:
+            for stream in self._streams.get(session, ()):
+                stream.reschedule(asyncio.get_running_loop().time())
 
     def ended(self, principal: Principal) -> bool:
         return session_of(principal) in self._ended

@@ -69,7 +69,7 @@ async def sign_out(ports: Ports, request: Request) -> Response:
     if not from_this_site(request):
         raise Problem(403, "Sent from another site", "You are still signed in.")
     with suppress(InvalidToken, Problem):  # nobody was signed in any more
-        ports.sessions.end(await ports.tokens.verify(token_of(request)))
+        await ports.sessions.end(await ports.tokens.verify(token_of(request)))
     response = RedirectResponse("/signed-out", 303)
     keep(request, response, COOKIE, "", 0)
     return response
