@@ -4,9 +4,11 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import nats
 import pytest
 from contracts import events
 from contracts.bus import Bus
@@ -15,12 +17,13 @@ from contracts.facts import CallDecided, Effect, Fact, Person, StopLifted, StopS
 from contracts.log import JetStreamLog
 from contracts.subjects import TENANTS as TENANT_LINES
 from contracts.subjects import TenantKey
+from nats.aio.msg import Msg
 from tools_shop import database
 from tools_shop.stop_switch import Stop, StopSwitch
 from tools_shop.turns import Changed, Executed
-from turngate.testing import Database
+from turngate.testing import Database, NatsAccess
 
-from .others import SAM, Others, forwarded, held, quoted, refund
+from .others import SAM, Others, forwarded, held, quoted, refund, tools_shop
 from .shops import Shop, started_for
 from .test_turns import approval, look
 from .test_turns import refund as asked
@@ -146,6 +149,30 @@ async def test_a_stop_waits_for_what_is_about_to_be_committed_and_nothing_is_don
     assert acme.refunds() == [4000]
 
 
+async def test_what_is_known_already_waits_for_no_execution(acme: Shop, switch: StopSwitch):
+    # given stops that are known, and an execution of a process that hangs before its commit
+    known = [said(acme, stop("s1"), 1), said(acme, lifted("s1"), 2)]
+    for event in known:
+        await switch.hear(event)
+    reached, never = asyncio.Event(), asyncio.Event()
+
+    async def over() -> bool:
+        reached.set()
+        await never.wait()
+        return False
+
+    turn = acme.turn(asked(4000))
+    hanging = asyncio.create_task(acme.execute(turn, await acme.quote(turn), ended=over))
+    await reached.wait()
+    # when another process, which has just been started, hears them again / then it goes on
+    async with asyncio.timeout(5):
+        for event in known:
+            await switch.hear(event)
+    assert not hanging.done()
+    never.set()
+    await hanging
+
+
 # Over the broker
 
 
@@ -189,3 +216,47 @@ async def test_a_stop_takes_effect_within_a_second_and_a_refund_that_was_release
     assert isinstance(executed, TurnExecuted)
     assert executed.approved_by == {"b": ["sam"]}
     assert acme.refunds() == [18000]
+
+
+@asynccontextmanager
+async def hanging(server: NatsAccess, count: int = 1) -> AsyncIterator[asyncio.Event]:
+    """Processes of the service that take stops and do nothing with them; the event tells when the first has one."""
+    user, password = server.user("tools-shop")
+    taken = asyncio.Event()
+
+    async def take(_: Msg) -> None:
+        taken.set()
+
+    client = await nats.connect(server.url, user=user, password=password, inbox_prefix=b"_INBOX_tools-shop")
+    for _ in range(count):
+        await client.subscribe("deliver.tenant.tools-shop", queue="tools-shop", cb=take)
+    await client.flush()
+    yield taken
+    await client.close()
+
+
+async def test_a_stop_that_a_process_took_with_it_when_it_died_counts_from_the_start_of_the_next(
+    others: Others, acme: Shop, nats_server: NatsAccess, postgres: Database, tenant_line: JetStreamLog
+):
+    # given a stop that was delivered to a process which then died
+    async with hanging(nats_server) as taken, asyncio.timeout(20):
+        await tenant_line.append(await tenant_line.read(TenantKey(acme.tenant)), Draft(stop(), None))
+        await taken.wait()
+    # when the next one has started / then that knows it, before the broker delivers it again
+    async with tools_shop(nats_server, postgres):
+        assert await is_stopped(acme)
+
+
+async def test_stops_take_effect_at_once_though_other_processes_that_they_were_delivered_to_hang(
+    others: Others, acme: Shop, nats_server: NatsAccess, running: Bus, tenant_line: JetStreamLog
+):
+    async with hanging(nats_server, count=5):
+        # when ten are set, of which hardly one is delivered to the process that lives
+        key = TenantKey(acme.tenant)
+        for n in range(10):
+            await tenant_line.append(await tenant_line.read(key), Draft(stop(f"s{n}"), None))
+        # then all of them stand within a second
+        began = time.monotonic()
+        while len(acme.rows("select 1 from shop.stops where set_in > lifted_in")) < 10:
+            assert time.monotonic() - began < 1
+            await asyncio.sleep(0.01)

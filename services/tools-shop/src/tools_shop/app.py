@@ -1,10 +1,12 @@
 """Where tools-shop is put together."""
 
+import asyncio
 from contextlib import AsyncExitStack
 
 from contracts.bus import Bus
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog
+from contracts.subjects import TENANTS
 
 from tools_shop import database
 from tools_shop.asked import Asked
@@ -26,7 +28,13 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     toolset = shop(HelpCentre(embedder).ask)
     turns, toolsets = Turns(pool), {toolset.name: toolset}
     asked = Asked(log, turns, toolsets, Verifier(settings.issuers, settings.audience))
-    await bus.hear_tenants(StopSwitch(pool).hear)
+    switch, line = StopSwitch(pool), JetStreamLog(bus.nc, stream=TENANTS)
+    bus.on_error.append(line.on_error)
+    # Before the first turn is heard: the stop that another process took with it when it died counts for that turn.
+    after = await switch.catch_up(line)
+    following = asyncio.create_task(switch.follow(line, after))
+    stack.callback(following.cancel)
+    await bus.hear_tenants(switch.hear)
     await bus.hear(Handlers(log, turns, toolsets).hear)
     await bus.answer("ask.tools.catalogue", asked.catalogue)
     await bus.answer("ask.tools.quote", asked.quote)
