@@ -289,7 +289,7 @@ def test_who_has_a_lower_limit_of_their_own_is_told_it_with_the_amount(run: Told
     no = run.ask(limited("sam", 10000), hold(), decision)
 
     assert status(no) == 403
-    assert detail(no).startswith("This moves £180.00; your own limit is £100.00.")
+    assert detail(no).startswith("With this it is £180.00 to this customer today; your own limit is £100.00.")
     assert [fact.by.limit_minor for fact in run.history.all(DecisionRefused)] == [10000]
 
 

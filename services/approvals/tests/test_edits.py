@@ -155,9 +155,20 @@ def test_a_limit_of_ones_own_is_held_against_what_the_call_was_changed_into(run:
     no = edit(run, by=limited(11999))
 
     assert status(no) == 403
-    assert detail(no).startswith("This moves £120.00; your own limit is £119.99.")
+    assert detail(no).startswith("With this it is £120.00 to this customer today; your own limit is £119.99.")
     assert [fact.by.limit_minor for fact in run.history.all(DecisionRefused)] == [11999]
     assert status(edit(run, by=limited(12000))) == 200
+
+
+def test_a_limit_of_ones_own_is_held_against_all_that_the_customer_would_be_refunded_today(run: Told) -> None:
+    run.quote(WAS)
+    run.hold(hold(needs=Needs(amount_minor=28000)))
+
+    no = edit(run, by=limited(21999))
+
+    assert status(no) == 403
+    assert detail(no).startswith("With this it is £220.00 to this customer today; your own limit is £219.99.")
+    assert status(edit(run, by=limited(22000))) == 200
     assert run.look() is None
     assert status(run.ask(SUE, hold())) == 409
     anew(run, LESS, needs=Needs(people=2, amount_minor=12000))

@@ -98,7 +98,7 @@ def test_one_refused_call_takes_its_turn_down_and_every_call_gets_a_result(run: 
     assert refused.rule == "above-every-tier"
     assert [result.call_id for result in refused.results] == ["a", "b", "c"]
     assert all(result.is_error for result in refused.results)
-    assert "£3,000.00 is more than £2,000.00" in refused.results[1].content
+    assert "£3,000.00 to this customer today is more than £2,000.00" in refused.results[1].content
     assert "another call of this turn was refused" in refused.results[0].content
 
 
@@ -135,7 +135,7 @@ def test_a_later_turn_is_judged_by_itself(run: Told) -> None:
 # Decisions
 
 
-def test_an_approved_hold_is_forwarded_with_who_released_it_and_no_guard(run: Told) -> None:
+def test_an_approved_hold_is_forwarded_with_who_released_it_and_the_tier_for_its_only_guard(run: Told) -> None:
     run.quote(read("r"), refund("a"))
 
     answer = run.decide(SAM, refund("a"))
@@ -143,7 +143,7 @@ def test_an_approved_hold_is_forwarded_with_who_released_it_and_no_guard(run: To
     assert isinstance(answer, TurnForwarded)
     assert verdicts(answer) == {"r": "run", "a": "run"}
     assert answer.verdicts[1].reason == "Released by sam."
-    assert answer.guards == []
+    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=50_000)]
 
 
 def test_a_declined_hold_is_forwarded_as_declined_without_a_word_of_the_note(run: Told) -> None:
@@ -311,7 +311,7 @@ def test_an_approval_stands_for_a_further_attempt_with_the_same_digest(run: Told
     assert verdicts(answer) == {"a": "run"}
     assert isinstance(answer, TurnForwarded)
     assert answer.attempt == 2
-    assert answer.guards == []
+    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=50_000)]
 
 
 def test_an_approval_does_not_stand_for_another_effect(run: Told) -> None:
@@ -339,7 +339,7 @@ def test_an_approval_that_stands_still_does_when_another_call_is_held_anew(run: 
     answer = run.decide(SUE, changed)
     assert verdicts(answer) == {"a": "run", "b": "run"}
     assert isinstance(answer, TurnForwarded)
-    assert answer.guards == [], "people released both"
+    assert [guard.at_most for guard in answer.guards] == [50_000], "people released both, up to there"
 
 
 def test_an_approval_by_one_fills_one_seat_of_the_two_that_a_further_attempt_needs(run: Told) -> None:

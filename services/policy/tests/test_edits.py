@@ -31,7 +31,7 @@ def test_a_changed_call_says_nothing_until_it_is_quoted_and_then_runs_by_its_edi
     assert isinstance(answer, TurnForwarded)
     assert answer.verdicts[1].digest == changed(refund("a"), 12_000).digest
     assert answer.verdicts[1].reason == "Released by sam."
-    assert answer.guards == []
+    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=50_000)]
 
 
 def test_a_call_that_a_person_lowered_below_the_automatic_limit_is_still_theirs(run: Told) -> None:
@@ -141,6 +141,33 @@ def test_own_limits_are_not_split_away_over_a_turns_calls(run: Told) -> None:
     assert run.decide(limited, calls[1]) is None
     assert run.decide(limited, calls[0], "decline") is None
     assert verdicts(run.decide(SUE, calls[1])) == {"a": "declined", "b": "run"}, "who may release nothing may decline"
+
+
+def test_an_editors_own_limit_is_held_against_all_that_the_customer_is_refunded_today(run: Told) -> None:
+    limited = SAM.model_copy(update={"limit_minor": 12_000})
+    small = changed(refund("a"), 900, today=12_000)
+    run.quote(refund("a", today=29_100))
+    edit(run, limited, refund("a"), 900)
+    answer = run.quote(small, attempt=2)
+    assert verdicts(answer) == {"a": "run"}
+    assert isinstance(answer, TurnForwarded)
+    assert [guard.at_most for guard in answer.guards] == [12_000], "and no more by the time when it is paid"
+
+    held = run.quote(changed(refund("a"), 900, today=12_001), attempt=3)
+    assert isinstance(held, TurnHeld)
+    assert (held.holds[0].edited_by, held.holds[0].needs.amount_minor) == (limited, 12_001)
+    assert verdicts(run.decide(SUE, small)) == {"a": "run"}
+
+
+def test_an_editors_word_for_a_little_does_not_stand_where_it_is_a_little_more_than_their_limit(run: Told) -> None:
+    limited = SAM.model_copy(update={"limit_minor": 4000})
+    run.quote(refund("a", today=21_000))
+    edit(run, limited, refund("a"), 900)
+
+    held = run.quote(changed(refund("a"), 900, today=4001), attempt=2)
+
+    assert isinstance(held, TurnHeld), "though the automatic limit would let it run"
+    assert (held.holds[0].rule, held.holds[0].needs.amount_minor) == ("changed-by-a-person", 4001)
 
 
 @pytest.mark.parametrize("by", [ALEX, person("alex", "lead"), person("C-1004", "lead"), person("ada", "admin")])

@@ -58,7 +58,7 @@ def test_what_keeps_a_limit_runs(limit: str, facts: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("limit", "facts", "rule", "says"),
     [
-        (CUSTOMER, {"refunds_today_by_customer": 3}, "customer-day-count", "3 refunds to one customer today"),
+        (CUSTOMER, {"refunds_today_by_customer": 3}, "customer-day-count", "3 refunds to this customer today"),
         (CUSTOMER, {}, "customer-day-count", "not known"),
         (PROFILE, {"refunded_today_by_profile_minor": 30_001}, "profile-day-amount", "limit of £300.00"),
         (PROFILE, {}, "profile-day-amount", "agents of the profile support today is not known"),
@@ -271,7 +271,7 @@ def test_a_guard_that_fails_on_a_released_call_asks_again_and_the_approval_stand
 
     answer = run.quote(refund("a", 6000, facts={"refunds_today_by_customer": 4}), attempt=2)
 
-    assert guarded(answer) == {}
+    assert guarded(answer) == {"refunded_today_by_customer": 50_000}
 
     stricter = Told(limited("customer_day: {refunds: 3, role: lead}"))
     stricter.quote(refund("a", 6000, facts={"refunds_today_by_customer": 3}))
@@ -279,14 +279,18 @@ def test_a_guard_that_fails_on_a_released_call_asks_again_and_the_approval_stand
     held = stricter.quote(refund("a", 6000, facts={"refunds_today_by_customer": 4}), attempt=2)
     assert isinstance(held, TurnHeld)
     assert held.holds[0].needs.role == "lead"
-    assert guarded(stricter.decide(LEE, refund("a", 6000))) == {}
+    assert guarded(stricter.decide(LEE, refund("a", 6000))) == {"refunded_today_by_customer": 50_000}
 
 
 def test_a_hard_cap_that_was_reached_meanwhile_refuses_what_people_had_released() -> None:
     run = Told(limited(TENANT))
     known = {"refunds_today_of_tenant": 1, "refunded_today_of_tenant_minor": 18_000}
     run.quote(refund(facts=known))
-    assert guarded(run.decide(SAM, refund())) == {"refunded_today_of_tenant": 90_000, "refunds_today_of_tenant": 20}
+    assert guarded(run.decide(SAM, refund())) == {
+        "refunded_today_by_customer": 50_000,
+        "refunded_today_of_tenant": 90_000,
+        "refunds_today_of_tenant": 20,
+    }
 
     refused = run.quote(refund(facts=known | {"refunded_today_of_tenant_minor": 90_001}), attempt=2)
 

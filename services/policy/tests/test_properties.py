@@ -55,8 +55,11 @@ def weighable(quote: CallQuote) -> bool:
     return bool(amount(quote) > 0 and quote.subject and quote.effect and quote.effect.currency == "GBP")
 
 
-def releasers(run: Told, quote: CallQuote, moved: int) -> dict[str, int]:
-    """The different people who could have released this very effect and did so in time, and their highest rank."""
+def releasers(run: Told, quote: CallQuote, today: int) -> dict[str, int]:
+    """The different people who could have released this very effect and did so in time, and their highest rank.
+
+    today: what the customer is refunded today with it, which is within the limit of each of them.
+    """
     found: dict[str, int] = {}
     editors: set[str] = set()
     held: dict[str, str] = {}
@@ -82,12 +85,12 @@ def releasers(run: Told, quote: CallQuote, moved: int) -> dict[str, int]:
                 if said.edited is not None:
                     edits.append((by, said.digest, None))
                     editors.add(by.subject)
-                elif said.digest == quote.digest and (by.limit_minor is None or moved <= by.limit_minor):
+                elif said.digest == quote.digest and (by.limit_minor is None or today <= by.limit_minor):
                     found[by.subject] = max(found.get(by.subject, 0), ROLES[by.role])
     found = {subject: rank for subject, rank in found.items() if subject not in editors}
     for by, of, came in edits:
         lowered = came == quote.digest and 0 < amount(quote) <= amount(was[of]) and quote.subject == was[of].subject
-        if lowered and (by.limit_minor is None or moved <= by.limit_minor):
+        if lowered and (by.limit_minor is None or today <= by.limit_minor):
             found[by.subject] = max(found.get(by.subject, 0), ROLES[by.role])
     return found
 
@@ -128,18 +131,23 @@ def paid_within_the_limits(run: Told, quoted: TurnQuoted, forwarded: TurnForward
     runs = {verdict.call_id for verdict in forwarded.verdicts if verdict.verdict == "run"}
     assert not any(quote.facts.stopped for quote in quoted.quotes if quote.call_id in runs), "a stop holds always"
     paying = [quote for quote in quoted.quotes if quote.call_id in runs and pays(quote)]
-    together, alone = Counter[str](), Counter[str]()
+    today, alone = Counter[str](), Counter[str]()
     for quote in paying:
-        together[quote.subject or ""] += max(amount(quote), 0)
+        today[quote.subject or ""] += max(amount(quote), 0)
     for quote in paying:
         customer = quote.subject or ""
-        tier = next((tier for tier in pack.refund.tiers if together[customer] <= tier.up_to), None)
+        today[customer] = max(today[customer], quote.facts.refunded_today_minor or 0)
+    guarded = {guard.subject: guard.at_most for guard in forwarded.guards if guard.name == "refunded_today_by_customer"}
+    for quote in paying:
+        customer = quote.subject or ""
+        tier = next((tier for tier in pack.refund.tiers if today[customer] <= tier.up_to), None)
         if pack.mode == "enforce":
             assert weighable(quote)
             assert tier
             assert "refuse" not in passed(quote, pack)
+            assert guarded[customer] <= tier.up_to, "nor is it paid once the day needs other people"
         if not enough(
-            releasers(run, quote, amount(quote)), tier if tier and weighable(quote) else pack.refund.tiers[-1]
+            releasers(run, quote, today[customer]), tier if tier and weighable(quote) else pack.refund.tiers[-1]
         ):
             assert weighable(quote)
             alone[customer] += amount(quote)
@@ -152,16 +160,17 @@ def paid_within_the_limits(run: Told, quoted: TurnQuoted, forwarded: TurnForward
         assert total <= pack.refund.automatic_up_to
         assert any(guard.subject == customer for guard in forwarded.guards)
     if pack.mode == "enforce" and paying:
-        guarded = {guard.name: guard.at_most for guard in forwarded.guards}
+        by_name = {guard.name: guard.at_most for guard in forwarded.guards}
         if pack.limits.tenant_day:
-            assert guarded["refunded_today_of_tenant"] == pack.limits.tenant_day.amount
-            assert guarded["refunds_today_of_tenant"] == pack.limits.tenant_day.refunds
+            assert by_name["refunded_today_of_tenant"] == pack.limits.tenant_day.amount
+            assert by_name["refunds_today_of_tenant"] == pack.limits.tenant_day.refunds
         share = pack.limits.profile_day.get("support")
         if share and (alone or share.then == "refuse"):
-            assert guarded["refunded_today_by_profile"] >= share.amount
+            assert by_name["refunded_today_by_profile"] >= share.amount
     for quote in quoted.quotes:
         if quote.call_id in runs and quote.edited and quote.kind == "write" and not quote.will_fail:
-            assert releasers(run, quote, amount(quote)), "what a person changed runs by nobody's word"
+            total = today[quote.subject or ""] if quote in paying else amount(quote)
+            assert releasers(run, quote, total), "what a person changed runs by nobody's word"
 
 
 def holds_for_every_run(run: Told) -> None:

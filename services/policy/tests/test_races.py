@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from contracts.facts import CallQuote, Fact, Guard, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
+from contracts.facts import CallQuote, Fact, Guard, Person, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from hypothesis import given
 from hypothesis import strategies as st
 from policy.pack import PolicyPack, parse
 
 from .quotes import NEVER, PACK, refund
-from .told import LEE, LIA, SAM, Told
+from .told import LEE, LIA, SAM, SUE, Told, verdicts
 
 Refund = tuple[str, int]  # to whom, how much
 
@@ -21,6 +21,9 @@ class Shop:
     """What the tools service does with quotes and guards, in little."""
 
     paid: list[tuple[str, int, datetime]] = field(default_factory=list)
+    receipts: list[tuple[str, int, str]] = field(
+        default_factory=list
+    )  # who, what they have got today, and by whose word
 
     def totals(self, customer: str) -> dict[str, int]:
         own = [amount for to, amount, _ in self.paid if to == customer]
@@ -63,6 +66,11 @@ class Shop:
         if not all(self._holds(guard, after) for guard in forwarded.guards):
             return False
         self.paid = after.paid
+        words = {verdict.call_id: verdict.reason for verdict in forwarded.verdicts}
+        for call_id, (customer, _) in zip(ids, calls, strict=True):
+            if call_id in runs:
+                today = after.totals(customer)["refunded_today_by_customer"]
+                self.receipts.append((customer, today, words[call_id]))
         return True
 
     def _holds(self, guard: Guard, after: "Shop") -> bool:
@@ -182,3 +190,130 @@ def test_of_two_runs_at_once_the_second_waits_for_the_cooling_off_of_the_first()
     later = Told(pack)
     later.now += timedelta(minutes=11)
     assert isinstance(shop.quote(later, [("C-1", 300)], 1), TurnForwarded)
+
+
+# Tiers and own limits are of the customer's day
+
+
+def pay(shop: Shop, run: Told, calls: list[Refund], *people: Person) -> Fact | None:
+    """What becomes of a turn once these people, as far as they are asked, have approved all of it."""
+    answer, attempt = shop.quote(run, calls, 1), 1
+    while isinstance(answer, TurnHeld):
+        for hold in answer.holds:
+            quote = next(quote for quote in _last_quotes(run) if quote.call_id == hold.call_id)
+            for by in people:
+                answer = run.decide(by, quote) or answer
+        if not isinstance(answer, TurnForwarded):
+            return answer
+        if not shop.execute(run, calls, answer):
+            attempt += 1
+            answer = shop.quote(run, calls, attempt)
+    return answer
+
+
+def test_a_second_run_of_one_customer_needs_the_people_of_what_both_come_to() -> None:
+    shop, pack = Shop(), parse(PACK)
+    assert isinstance(pay(shop, Told(pack), [("C-1", 45_000)], SAM), TurnForwarded)
+
+    run = Told(pack)
+    held = pay(shop, run, [("C-1", 45_000)], SAM)
+
+    assert isinstance(held, TurnHeld)
+    [needs] = [hold.needs for hold in held.holds]
+    assert (needs.people, needs.one_of_role, needs.amount_minor) == (2, "lead", 90_000)
+    assert held.holds[0].reason == "£900.00 to this customer today is above the £50.00 that needs no person."
+    assert verdicts(run.decide(LEE, _last_quotes(run)[0])) == {"c0": "run"}
+    assert isinstance(pay(shop, Told(pack), [("C-2", 45_000)], SAM), TurnForwarded), "another customer's day is theirs"
+
+
+def test_four_refunds_in_four_turns_need_the_people_of_the_day_so_far_and_never_pass_the_last_tier() -> None:
+    run = Told(parse(PACK))
+    asked = []
+    for turn in range(1, 6):
+        quote = refund(f"c{turn}", 45_000, today=45_000 * turn)
+        answer = run.quote(quote, turn=turn)
+        if isinstance(answer, TurnHeld):
+            asked.append((answer.holds[0].needs.people, answer.holds[0].needs.amount_minor))
+            released = [run.decide(by, quote, turn=turn) for by in (SAM, LEE)]
+            assert released.index(next(filter(None, released))) == answer.holds[0].needs.people - 1
+
+    assert asked == [(1, 45_000), (2, 90_000), (2, 135_000), (2, 180_000)]
+    assert isinstance(answer, TurnRefused)
+    assert "£2,250.00 to this customer today is more than £2,000.00" in answer.results[0].content
+
+
+def test_an_own_limit_is_not_split_away_over_turns() -> None:
+    run, nia = Told(parse(PACK)), SAM.model_copy(update={"limit_minor": 10_000})
+    first, second = refund("a", 9999), refund("b", 9998, today=19_997)
+    run.quote(first)
+    assert verdicts(run.decide(nia, first)) == {"a": "run"}
+
+    run.quote(second, turn=2)
+
+    assert run.decide(nia, second, turn=2) is None
+    assert verdicts(run.decide(SUE, second, turn=2)) == {"b": "run"}
+
+
+def test_of_two_runs_that_were_approved_before_either_was_paid_the_second_asks_for_one_more() -> None:
+    shop, pack = Shop(), parse(PACK)
+    calls, runs = [("C-1", 45_000)], [Told(pack), Told(pack)]
+    for run in runs:
+        shop.quote(run, calls, 1)
+    first, second = (run.decide(SAM, _last_quotes(run)[0]) for run in runs)
+    assert isinstance(first, TurnForwarded)
+    assert isinstance(second, TurnForwarded)
+
+    assert shop.execute(runs[0], calls, first)
+    assert not shop.execute(runs[1], calls, second)
+
+    held = shop.quote(runs[1], calls, 2)
+    assert isinstance(held, TurnHeld)
+    assert (held.holds[0].needs.people, held.holds[0].needs.amount_minor) == (2, 90_000)
+    released = runs[1].decide(LEE, _last_quotes(runs[1])[0])
+    assert isinstance(released, TurnForwarded)
+    assert released.verdicts[0].reason == "Released by sam and lee.", "who has approved it keeps their seat"
+    assert shop.execute(runs[1], calls, released)
+
+
+def test_of_two_runs_that_were_approved_at_once_within_an_own_limit_the_second_waits_for_somebody_else() -> None:
+    shop, pack, nia = Shop(), parse(PACK), SAM.model_copy(update={"limit_minor": 10_000})
+    calls, runs = [("C-1", 9900)], [Told(pack), Told(pack)]
+    for run in runs:
+        shop.quote(run, calls, 1)
+    first, second = (run.decide(nia, _last_quotes(run)[0]) for run in runs)
+    assert isinstance(first, TurnForwarded)
+    assert isinstance(second, TurnForwarded)
+
+    assert shop.execute(runs[0], calls, first)
+    assert not shop.execute(runs[1], calls, second)
+
+    held = shop.quote(runs[1], calls, 2)
+    assert isinstance(held, TurnHeld)
+    assert held.holds[0].needs.amount_minor == 19_800
+    assert runs[1].decide(nia, _last_quotes(runs[1])[0]) is None
+    assert verdicts(runs[1].decide(SUE, _last_quotes(runs[1])[0])) == {"c0": "run"}
+
+
+LIMITED = (SAM.model_copy(update={"limit_minor": 9000}), SUE, LEE)
+
+
+@given(at_once, st.lists(st.sampled_from(LIMITED), min_size=1, max_size=3, unique=True), st.randoms())
+def test_runs_at_once_pay_nothing_that_the_customers_day_all_together_needs_more_people_for(
+    turns: list[list[Refund]], people: list[Person], chance: Any
+) -> None:
+    tiers = PACK.replace("up_to: 50000", "up_to: 10000").replace("up_to: 200000", "up_to: 15000")
+
+    def some(run: Told) -> Fact | None:
+        answers = [run.decide(by, quote) for quote in _last_quotes(run) for by in chance.sample(people, len(people))]
+        return next((answer for answer in answers if answer), None)
+
+    shop, _ = all_at_once(parse(tiers), turns, chance.shuffle, some)
+
+    for _, today, word in shop.receipts:
+        names = {by.subject for by in LIMITED if by.subject in word.split("Released by ")[-1]}
+        assert today <= 15_000
+        assert "sam" not in names or today <= 9000
+        if len(names) == 1:
+            assert today <= 10_000
+        elif names:
+            assert "lee" in names or today <= 10_000

@@ -6,6 +6,7 @@ from policy.pack import PolicyPack
 from policy.rules import AskPeople, Refuse, Run, guards, judge
 
 from .quotes import ABOUT, read, refund, write
+from .told import LEE, SAM
 
 ONE = Needs(role="approver", people=1)
 TWO = Needs(role="approver", people=2, one_of_role="lead")
@@ -64,7 +65,7 @@ def test_people_must_release_it(pack: PolicyPack, quote: CallQuote, rule: str, n
 @pytest.mark.parametrize(
     ("quote", "rule", "says"),
     [
-        (refund(amount=200_001), "above-every-tier", "£2,000.01 is more than £2,000.00"),
+        (refund(amount=200_001), "above-every-tier", "£2,000.01 to this customer today is more than £2,000.00"),
         (refund(amount=200_001, again_after="RF-1"), "above-every-tier", "£2,000.00"),
         (refund(amount=200_001, tool="unheard_of"), "above-every-tier", "£2,000.00"),
         (refund(amount=0), "amount-not-positive", "more than nothing"),
@@ -92,7 +93,7 @@ def test_two_small_refunds_of_one_turn_do_not_slip_under_the_limit(pack: PolicyP
     assert isinstance(first, Run)
     assert first.pays
     assert isinstance(second, AskPeople)
-    assert second.reason == "£80.00 to one customer today is above the £50.00 that needs no person."
+    assert second.reason == "£80.00 to this customer today is above the £50.00 that needs no person."
 
 
 def test_a_day_total_that_forgets_the_turns_earlier_calls_is_corrected(pack: PolicyPack) -> None:
@@ -144,11 +145,26 @@ def test_a_guard_is_kept_for_each_customer_who_is_paid_without_a_person(pack: Po
     ]
     judged = [judgement for judgement in judge(calls, pack, ABOUT) if not isinstance(judgement, Refuse)]
 
-    released = [(judgement, isinstance(judgement, AskPeople)) for judgement in judged]
+    released = [(judgement, [SAM] if isinstance(judgement, AskPeople) else []) for judgement in judged]
     assert guards(released, pack) == [
         Guard(name="refunded_today_by_customer", subject="C-1", at_most=5000),
         Guard(name="refunded_today_by_customer", subject="C-2", at_most=23_000),
+        Guard(name="refunded_today_by_customer", subject="C-3", at_most=50_000),
     ]
+
+
+def test_what_people_release_is_guarded_by_their_tier_and_the_least_of_their_own_limits(pack: PolicyPack) -> None:
+    [judgement] = judge([refund(amount=60_000)], pack, ABOUT)
+    assert isinstance(judgement, AskPeople)
+    limited = [by.model_copy(update={"limit_minor": most}) for by, most in ((SAM, 70_000), (LEE, 80_000))]
+
+    most = [
+        guard.at_most
+        for people in ([SAM, LEE], limited, [SAM, limited[1]])
+        for guard in guards([(judgement, people)], pack)
+    ]
+
+    assert most == [200_000, 70_000, 80_000]
 
 
 def test_what_people_release_is_the_turns_sum_to_the_customer_so_that_own_limits_are_not_split_away(
@@ -159,3 +175,43 @@ def test_what_people_release_is_the_turns_sum_to_the_customer_so_that_own_limits
     asked = [judgement.needs for judgement in judge(calls, pack, ABOUT) if isinstance(judgement, AskPeople)]
 
     assert [needs.amount_minor for needs in asked] == [13_000, 13_000, 9000]
+
+
+@pytest.mark.parametrize(
+    ("quote", "needs", "today"),
+    [
+        (refund(amount=45_000, today=90_000), TWO, 90_000),
+        (refund(amount=900, today=50_001), TWO, 50_001),
+        (refund(amount=5000, today=50_000), ONE, 50_000),
+        (refund(amount=60_000, today=900), TWO, 60_000),
+        (refund(amount=60_000, today=None), TWO, 60_000),
+        (refund(amount=900, today=50_001, again_after="RF-1"), TWO, 50_001),
+        (refund(amount=900, today=50_001, tool="unheard_of"), Needs(role="lead", people=2), 50_001),
+    ],
+)
+def test_what_was_paid_earlier_today_counts_towards_the_tier_and_own_limits(
+    pack: PolicyPack, quote: CallQuote, needs: Needs, today: int
+) -> None:
+    [judgement] = judge([quote], pack, ABOUT)
+
+    assert isinstance(judgement, AskPeople)
+    assert judgement.needs == needs.model_copy(update={"amount_minor": today})
+
+
+def test_what_was_paid_earlier_counts_for_every_call_of_the_turn(pack: PolicyPack) -> None:
+    calls = [refund("a", 10_000, today=45_000), refund("b", 10_000, today=55_000), refund("c", 9000, customer="C-2")]
+
+    asked = [judgement.needs for judgement in judge(calls, pack, ABOUT) if isinstance(judgement, AskPeople)]
+
+    assert [(needs.people, needs.amount_minor) for needs in asked] == [(2, 55_000), (2, 55_000), (1, 9000)]
+
+
+def test_nobody_releases_more_to_a_customer_in_a_day_than_the_last_tier(pack: PolicyPack) -> None:
+    [within], [above] = (judge([refund(amount=900, today=today)], pack, ABOUT) for today in (200_000, 200_001))
+
+    assert isinstance(within, AskPeople)
+    assert isinstance(above, Refuse)
+    assert above.reason == (
+        "£2,000.01 to this customer today is more than £2,000.00, "
+        "the most that anybody here may refund to one customer in a day."
+    )

@@ -90,11 +90,19 @@ def changed(
     """What becomes of an approval with changes, now that is known what the call would do with them."""
     if (why := objection(may.was, quoted)) is not None:
         return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
-    moves = quoted.effect.amount_minor if quoted.effect else None
-    if not within_own_limit(by, may.needs.model_copy(update={"amount_minor": moves})):
-        no = No(403, "Above your limit", _above_own_limit(quoted, moves, by))
+    today = _today(may, quoted)
+    if not within_own_limit(by, may.needs.model_copy(update={"amount_minor": today})):
+        no = No(403, "Above your limit", _above_own_limit(quoted, today, by))
         return _on_record(history, asked, by, no, now)
     return _decided(asked, by, may.held, quoted.arguments)
+
+
+def _today(may: Changes, quoted: CallQuote) -> int | None:
+    """What the customer would be refunded today all together: what the hold says, with the one amount for the other."""
+    was, now = (quote.effect.amount_minor if quote.effect else None for quote in (may.was, quoted))
+    if now is None or was is None or may.needs.amount_minor is None:
+        return now
+    return may.needs.amount_minor - was + now
 
 
 def _decided(asked: Decide, by: Principal, held: Event | None, arguments: Json | None = None) -> Draft:
@@ -248,13 +256,15 @@ def _not_entitled(call: HeldCall, asked: Decide, by: Principal) -> No | None:
     return None
 
 
-def _above_own_limit(quoted: CallQuote | None, moves: int | None, by: Principal) -> str:
+def _above_own_limit(quoted: CallQuote | None, today: int | None, by: Principal) -> str:
     currency = quoted.effect.currency if quoted and quoted.effect else None
 
     def text(minor: int | None) -> str:
         return Money(minor, currency).text() if minor is not None and currency else f"{minor} minor units"
 
-    what = f"This moves {text(moves)}" if moves is not None else "What this moves is not known"
+    what = f"With this it is {text(today)} to this customer today"
+    if today is None:
+        what = "What this moves is not known"
     return f"{what}; your own limit is {text(by.limit_minor)}. Somebody with a higher limit has to decide."
 
 

@@ -169,9 +169,10 @@ def _as_changed(quote: CallQuote, judgement: Run | AskPeople, decisions: Decisio
     before = decisions.asked_before(quote) or Needs(role="lead")
     if isinstance(judgement, AskPeople):
         return replace(judgement, needs=rules.stricter(judgement.needs, before))
-    moved = before.model_copy(update={"amount_minor": quote.effect.amount_minor or 0 if quote.effect else None})
+    today = judgement.day.minor if judgement.day else (quote.effect.amount_minor or 0 if quote.effect else None)
+    moved = before.model_copy(update={"amount_minor": today})
     why = "A person changed this call, so people have to release what it is now."
-    return AskPeople("changed-by-a-person", why, moved, judgement.bounds, judgement.instead_of)
+    return AskPeople("changed-by-a-person", why, moved, judgement.bounds, judgement.instead_of, judgement.day)
 
 
 def _hold(quote: CallQuote, judgement: AskPeople, edited_by: Person | None) -> Hold:
@@ -203,7 +204,7 @@ def _held(quoted: TurnQuoted, calls: list[Call], pack: PolicyPack, now: datetime
 
 def _forwarded(quoted: TurnQuoted, calls: list[Call], pack: PolicyPack) -> TurnForwarded:
     running = [
-        (call.judgement, isinstance(call.outcome, Released))
+        (call.judgement, call.outcome.by if isinstance(call.outcome, Released) else ())
         for call in calls
         if isinstance(call.outcome, Run | Released) and isinstance(call.judgement, Run | AskPeople)
     ]

@@ -35,14 +35,24 @@ class About:
 
 @dataclass(slots=True)
 class Sums:
-    """What the turn has refunded up to a call, with it. The shop's totals hold this too, so they are never less."""
+    """What the turn has refunded up to a call, with it. The shop's totals hold this too, so they are never less.
+
+    told: the most that the shop tells of a customer's day: what was paid before this turn, in whichever run, as well.
+    """
 
     amounts: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
+    told: Counter[str] = field(default_factory=Counter)
 
     def add(self, quote: CallQuote) -> None:
-        self.amounts[quote.subject or ""] += amount(quote)
-        self.counts[quote.subject or ""] += 1
+        customer = quote.subject or ""
+        self.amounts[customer] += amount(quote)
+        self.counts[customer] += 1
+        self.told[customer] = max(self.told[customer], quote.facts.refunded_today_minor or 0)
+
+    def today(self, customer: str) -> int:
+        """What the customer is refunded today all together."""
+        return max(self.amounts[customer], self.told[customer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,14 @@ class Bound:
         return self.limit.then == "refuse"
 
 
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What a customer is refunded today all together, and how much it may be before other people have to be asked."""
+
+    minor: int
+    guard: Guard
+
+
 def amount(quote: CallQuote) -> int:
     """What it moves; nothing where that is not said, or where it is no amount to move."""
     return max((quote.effect.amount_minor or 0) if quote.effect else 0, 0)
@@ -84,10 +102,10 @@ def _totals(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums) -> Ite
     if day := limits.customer_day:
         told, own = facts.refunded_today_minor, sums.amounts[customer]
         guard = _guard("refunded_today_by_customer", customer, day.amount)
-        yield from _total("customer-day-amount", day, guard, told, own, adds, money, "to one customer")
+        yield from _total("customer-day-amount", day, guard, told, own, adds, money, "to this customer")
         times, own = facts.refunds_today_by_customer, sums.counts[customer]
         guard = _guard("refunds_today_by_customer", customer, day.refunds)
-        yield from _total("customer-day-count", day, guard, times, own, 1, _times, "to one customer")
+        yield from _total("customer-day-count", day, guard, times, own, 1, _times, "to this customer")
     own = sums.amounts.total()
     if share := limits.profile_day.get(about.profile):
         told = facts.refunded_today_by_profile_minor

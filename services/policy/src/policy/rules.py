@@ -1,21 +1,21 @@
 """What may run, what a person must release and what is refused: a turn's quotes held against the tenant's pack.
 
-Quotes are judged together: what a turn refunds to one customer counts as one sum, so that splitting an amount into
-several calls reaches no lower tier.
+What a customer is refunded today counts as one sum: splitting an amount over calls, turns, runs or tickets reaches no
+lower tier, and no own limit.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.facts import CallQuote, Guard, Needs
+from contracts.facts import CallQuote, Guard, Needs, Person
 from contracts.money import Money
 from contracts.people import RANKS
 
-from policy.limits import About, Bound, Sums, amount, bounds
+from policy.limits import About, Bound, Day, Sums, amount, bounds
 from policy.pack import Limit, PolicyPack
 
-AUTOMATIC, UNKNOWN = "above-automatic-limit", "day-total-missing"
+AUTOMATIC, UNKNOWN, TIER = "above-automatic-limit", "day-total-missing", "tier"
 _MOST = 2**53 - 1
 
 
@@ -31,24 +31,26 @@ class Refuse:
 class Run:
     """It runs without a person. `pays` where it moves money, within the automatic limit.
 
-    instead_of: what a pack that enforces would have said (audit mode).
+    instead_of: what a pack that enforces would have said (audit mode). day: of the customer who is refunded.
     """
 
     rule: str
     pays: bool = False
     bounds: tuple[Bound, ...] = ()
     instead_of: Refuse | None = None
+    day: Day | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AskPeople:
-    """It waits until these people release it. `instead_of` as in Run."""
+    """It waits until these people release it. `instead_of` and `day` as in Run."""
 
     rule: str
     reason: str
     needs: Needs
     bounds: tuple[Bound, ...] = ()
     instead_of: Refuse | None = None
+    day: Day | None = None
 
 
 Judgement = Run | AskPeople | Refuse
@@ -66,7 +68,7 @@ def judge(quotes: Sequence[CallQuote], pack: PolicyPack, about: About) -> list[J
             judgements.append(Refuse("stopped", quote.facts.stopped))
         elif moves_money(quote, pack):
             so_far.add(quote)
-            judgements.append(_refund(quote, pack, about, so_far, together=whole.amounts[quote.subject or ""]))
+            judgements.append(_refund(quote, pack, about, so_far, today=whole.today(quote.subject or "")))
         else:
             judgements.append(_harmless(quote, pack, about))
     return judgements
@@ -83,22 +85,27 @@ def moves_money(quote: CallQuote, pack: PolicyPack) -> bool:
     return pack.writes.get(quote.tool) == "refund" or bool(_says(quote))
 
 
-def guards(calls: Iterable[tuple[Run | AskPeople, bool]], pack: PolicyPack) -> list[Guard]:
-    """What must still be true when the turn runs, given each call that runs and whether people released it.
+def guards(calls: Iterable[tuple[Run | AskPeople, Sequence[Person]]], pack: PolicyPack) -> list[Guard]:
+    """What must still be true when the turn runs, given each call that runs and who released it, if people did.
 
     People waive the limits that they were asked about, and the automatic one, for their call: it is added on top of
-    them for the others. Nobody waives a hard cap; under audit those bind nothing.
+    them for the others. Nobody waives a hard cap; under audit those bind nothing. What people release stays within the
+    tier that they were asked for and their own limits, whatever else the customer is paid in the meantime.
     """
     binding: dict[tuple[str, str, str], Guard] = {}
     waived: dict[tuple[str, str, str], int] = defaultdict(int)
-    for judgement, released in calls:
+    for judgement, people in calls:
+        if people and judgement.day:
+            guard = _as_far_as(people, judgement.day.guard)
+            key = (guard.name, guard.subject, TIER)
+            binding[key] = min(guard, binding.get(key, guard), key=lambda one: one.at_most)
         for bound in judgement.bounds:
             # Nobody's totals are nobody's to look up (a refund to no customer, which only audit lets through).
             if bound.guard is None or not bound.guard.subject or (bound.hard and pack.audits):
                 continue
             automatic = bound.rule in (AUTOMATIC, UNKNOWN)
             key = (bound.guard.name, bound.guard.subject, AUTOMATIC if automatic else bound.rule)
-            if released and not bound.hard and (automatic or bound.reason is not None):
+            if people and not bound.hard and (automatic or bound.reason is not None):
                 waived[key] += bound.adds
             else:
                 binding[key] = bound.guard
@@ -108,6 +115,11 @@ def guards(calls: Iterable[tuple[Run | AskPeople, bool]], pack: PolicyPack) -> l
         other = least.get((name, subject))
         least[name, subject] = widened if other is None or widened.at_most < other.at_most else other
     return list(least.values())
+
+
+def _as_far_as(people: Sequence[Person], guard: Guard) -> Guard:
+    own = [person.limit_minor for person in people if person.limit_minor is not None]
+    return guard.model_copy(update={"at_most": min(guard.at_most, *own)}) if own else guard
 
 
 def stricter(one: Needs, other: Needs) -> Needs:
@@ -141,29 +153,36 @@ def _writes_or_reads(quote: CallQuote, pack: PolicyPack) -> Run | AskPeople:
     )
 
 
-def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, together: int) -> Judgement:
+def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, today: int) -> Judgement:
     met = [*bounds(quote, pack, about, sums), _automatic(quote, pack, sums)]
-    needs = next((tier.needs for tier in pack.refund.tiers if together <= tier.up_to), None)
+    tier = next((tier for tier in pack.refund.tiers if today <= tier.up_to), None)
+    # What cannot be weighed against the limits is left to those who release the most.
+    unweighed = _malformed(quote, pack) or (_above_every_tier(pack, today) if tier is None else None)
     refusal = (
         _not_their_own(quote, pack, about)
-        or _malformed(quote, pack)
-        or (_above_every_tier(pack, together) if needs is None else None)
+        or unweighed
         or next((Refuse(bound.rule, bound.reason) for bound in met if bound.hard and bound.reason), None)
     )
     if refusal and not pack.audits:
         return refusal
     asks = _asks(quote, pack, met)
-    # What cannot be weighed against the limits is left to those who release the most.
-    unweighed = _malformed(quote, pack) or (_above_every_tier(pack, together) if needs is None else None)
+    day = _day(quote, today, _MOST if tier is None else tier.up_to)
     if unweighed:
         asks.insert(0, (unweighed.rule, unweighed.reason, Limit()))
     if not asks:
-        return Run("within-automatic-limit", pays=True, bounds=tuple(met), instead_of=refusal)
-    needs = needs if needs and not unweighed else pack.refund.tiers[-1].needs
-    needs = needs.model_copy(update={"amount_minor": None if _says(quote) is None else together})
+        return Run("within-automatic-limit", pays=True, bounds=tuple(met), instead_of=refusal, day=day)
+    needs = tier.needs if tier and not unweighed else pack.refund.tiers[-1].needs
+    needs = needs.model_copy(update={"amount_minor": None if _says(quote) is None else today})
     for _, _, limit in asks:
         needs = stricter(needs, Needs(role=limit.role))
-    return AskPeople(asks[0][0], " ".join(reason for _, reason, _ in asks), needs, tuple(met), refusal)
+    return AskPeople(asks[0][0], " ".join(reason for _, reason, _ in asks), needs, tuple(met), refusal, day)
+
+
+def _day(quote: CallQuote, today: int, at_most: int) -> Day | None:
+    """None of a refund to no customer, which only audit lets through."""
+    if quote.subject is None:
+        return None
+    return Day(today, Guard(name="refunded_today_by_customer", subject=quote.subject, at_most=at_most))
 
 
 def _asks(quote: CallQuote, pack: PolicyPack, met: Iterable[Bound]) -> list[tuple[str, str, Limit]]:
@@ -189,7 +208,7 @@ def _automatic(quote: CallQuote, pack: PolicyPack, sums: Sums) -> Bound:
     today, reason = max(told, sums.amounts[customer]), None
     if today > most:
         limit, reached = Money(most, pack.currency).text(), Money(today, pack.currency).text()
-        reason = f"{reached} to one customer today is above the {limit} that needs no person."
+        reason = f"{reached} to this customer today is above the {limit} that needs no person."
     return Bound(AUTOMATIC, Limit(), reason, guard, amount(quote))
 
 
@@ -206,9 +225,10 @@ def _malformed(quote: CallQuote, pack: PolicyPack) -> Refuse | None:
     return None
 
 
-def _above_every_tier(pack: PolicyPack, together: int) -> Refuse:
-    total, most = (Money(minor, pack.currency).text() for minor in (together, pack.refund.tiers[-1].up_to))
-    return Refuse("above-every-tier", f"{total} is more than {most}, the most that anybody here may refund.")
+def _above_every_tier(pack: PolicyPack, today: int) -> Refuse:
+    total, most = (Money(minor, pack.currency).text() for minor in (today, pack.refund.tiers[-1].up_to))
+    most = f"{most}, the most that anybody here may refund to one customer in a day"
+    return Refuse("above-every-tier", f"{total} to this customer today is more than {most}.")
 
 
 def _not_their_own(quote: CallQuote, pack: PolicyPack, about: About) -> Refuse | None:
