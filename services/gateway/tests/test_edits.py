@@ -96,7 +96,13 @@ def test_who_may_not_release_the_call_may_not_release_it_changed() -> None:
 def test_an_own_limit_is_held_against_what_is_left_of_the_amount() -> None:
     limited = asker(SAM.model_copy(update={"limit_minor": 15000}))
     assert outcome(less(), limited).stands
-    assert "own limit of £150.00" in str(outcome(less(16000), limited).refused)
+    assert "own limit of £150.00: it is £160.00 to this customer today" in str(outcome(less(16000), limited).refused)
+
+
+def test_an_own_limit_is_held_against_what_the_customer_is_refunded_today_all_together() -> None:
+    limited, needs = asker(SAM.model_copy(update={"limit_minor": 15000})), Needs(amount_minor=28000)
+    assert outcome(less(5000), limited, needs=needs).stands
+    assert "it is £150.01 to this customer today" in str(outcome(less(5001), limited, needs=needs).refused)
 
 
 def test_a_call_without_less_money_is_held_anew() -> None:

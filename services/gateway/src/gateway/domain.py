@@ -125,7 +125,7 @@ def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
     if not reaches(asker.role, needs.role):
         return f"Above your limit: a {needs.role} has to decide."
     if not within_own_limit(asker, needs):
-        return f"Above your own limit of {_own_limit(call, asker)}: somebody else has to decide."
+        return f"Above your own limit of {_own_limit(call, asker)}: {_today(call)}, so somebody else has to decide."
     higher, seated = needs.one_of_role, [seat.by.role for seat in call.approvals]
     last_seat = needs.people - len(seated) <= 1
     if higher and last_seat and not any(reaches(role, higher) for role in (*seated, asker.role)):
@@ -134,8 +134,17 @@ def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
 
 
 def _own_limit(call: HeldCall, asker: Principal) -> str:
+    return _money(call, asker.limit_minor or 0)
+
+
+def _today(call: HeldCall) -> str:
+    today = call.hold.needs.amount_minor
+    return "what it moves is not known" if today is None else f"it is {_money(call, today)} to this customer today"
+
+
+def _money(call: HeldCall, minor: int) -> str:
     effect = call.quote.effect
-    return Money(asker.limit_minor or 0, (effect and effect.currency) or "").text().strip()
+    return Money(minor, (effect and effect.currency) or "").text().strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +162,11 @@ class Edited:
 
 
 def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker: Principal) -> Edited:
-    amount = now.effect.amount_minor if now.effect else None
-    lower = call.hold.needs.model_copy(update={"amount_minor": amount})
+    # What the customer would be refunded today all together: what the hold says, with the one amount for the other.
+    before, amount = (quote.effect.amount_minor if quote.effect else None for quote in (was, now))
+    today = call.hold.needs.amount_minor
+    today = amount if today is None or before is None or amount is None else today - before + amount
+    lower = call.hold.needs.model_copy(update={"amount_minor": today})
     as_now = call.model_copy(update={"hold": call.hold.model_copy(update={"needs": lower})})
     refused = objection(was, now) or may_decide(view, as_now, asker)
     return Edited(was, now, refused, refused is None and carries_over(was, now))
