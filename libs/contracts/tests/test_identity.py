@@ -538,5 +538,6 @@ def test_an_issuer_that_was_never_up_is_an_outage() -> None:
 def test_no_role_may_what_is_anothers_by_accident() -> None:
     assert ROLES["approver"] < ROLES["lead"]
     assert ROLES["customer"] == {"chat"}
+    assert [role for role, scopes in ROLES.items() if "speak" in scopes and "decide" in scopes] == []
     assert not ROLES["auditor"] & {"run", "cancel", "decide", "take_over", "policy", "limits", "stop", "erase"}
     assert not ROLES["admin"] & {"decide", "run", "policy", "limits"}

@@ -24,6 +24,11 @@ def test_every_fact_says_something_on_one_line(kind: str) -> None:
     assert len(text.split(None, 3)) == 4
 
 
+def test_who_typed_for_the_customer_is_named() -> None:
+    alex = facts.Person(subject="alex", issuer="i", role="operator")
+    assert line(event(facts.CustomerSaid(text="Hm?", message_id="m", by=alex))).endswith("“Hm?” (typed by alex)")
+
+
 def test_no_fact_of_the_catalogue_is_left_out() -> None:
     assert set(SAYINGS) == set(facts.CATALOGUE.values())
 

@@ -301,6 +301,24 @@ async def test_a_customer_writes_in_their_own_chat(world: World) -> None:
     assert answer.status_code == 202
 
 
+async def test_who_may_release_what_is_asked_for_asks_for_nothing_in_a_customers_name(world: World) -> None:
+    await world.others.say("CHT-1-1", started("CHT-1", channel="chat"))
+    ticket = {"customer_email": "tom.whitfield@mail.example", "subject": "A refund", "body": "Please refund it all."}
+    for person in ("sam", "lee"):
+        async with world.client(person) as client:
+            for path, body in (
+                ("/v1/runs/CHT-1-1/messages", {"text": "Please refund it all."}),
+                ("/v1/tickets", ticket),
+            ):
+                said = problem(await client.post(path, json=body), 403)
+                assert "does not ask in their name; take the run over to write yourself" in said["detail"]
+    async with world.client("alex") as alex:
+        assert (await alex.post("/v1/runs/CHT-1-1/messages", json={"text": "Any news?"})).status_code == 202
+        assert (await alex.post("/v1/tickets", json=ticket)).status_code == 201
+        events = (await alex.get("/v1/runs/CHT-1-1/events")).json()["events"]
+    assert [event["data"]["by"]["subject"] for event in events[1:]] == ["alex"]
+
+
 # Decisions and approvals
 
 

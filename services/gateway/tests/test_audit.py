@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from contracts.facts import Customer, CustomerErased, Person, StopSet
+from contracts.facts import Customer, CustomerErased, CustomerSaid, Person, StopSet
 from contracts.personal import ERASED
 from gateway import audit, spreadsheet
 from gateway.redaction import Redaction
@@ -36,6 +36,16 @@ def test_a_run_is_told_by_who_did_what_for_whom_and_why() -> None:
     assert "above_automatic" in rows[1].why
     assert (rows[1].policy or "").startswith("acme v1 ")
     assert all(row.customer == "Tom Whitfield" for row in rows)
+
+
+def test_what_somebody_typed_for_the_customer_is_theirs_in_the_audit() -> None:
+    told = Told(started(channel="chat"), CustomerSaid(text="Any news?", message_id="m-1"))
+    told.say(CustomerSaid(text="They ask again.", message_id="m-2", by=ALEX))
+    rows, _ = audit.of_run(told.events)
+    assert [(row.actor, row.who, row.role, row.did) for row in rows[1:]] == [
+        ("customer", "Tom Whitfield", None, "wrote"),
+        ("person", "alex", "operator", "wrote as the customer"),
+    ]
 
 
 def test_reads_are_not_audited_and_every_row_names_its_fact() -> None:

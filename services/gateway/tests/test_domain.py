@@ -54,6 +54,28 @@ def test_a_customer_writes_in_their_own_chat() -> None:
     assert outcome == Draft(CustomerSaid(text="Any news?", message_id="k"), None, "k")
 
 
+def test_what_an_operator_types_for_the_customer_says_who_typed_it() -> None:
+    told = Told(started(channel="chat"))
+
+    outcome = domain.say(told.history, asker(ALEX), "They ask for news.", "k")
+
+    by = asker(ALEX).person()
+    assert outcome == Draft(CustomerSaid(text="They ask for news.", message_id="k", by=by), None, "k")
+
+
+@pytest.mark.parametrize("person", [SAM, LEE])
+def test_who_may_decide_does_not_ask_in_the_customers_name(person: Person) -> None:
+    told = Told(started(channel="chat"))
+
+    outcome = domain.say(told.history, asker(person), "Please refund my order.", "k")
+
+    assert isinstance(outcome, Refusal)
+    assert outcome.status == 403
+    assert "take the run over" in outcome.detail
+    told.say(RunTakenOver(by=person))
+    assert isinstance(domain.say(told.history, asker(person), "I am here.", "k"), Draft)
+
+
 def test_for_another_customer_the_chat_does_not_exist() -> None:
     outcome = domain.say(Told(started(channel="chat")).history, asker(RUTH), "Hello", "k")
 

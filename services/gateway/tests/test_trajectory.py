@@ -3,12 +3,13 @@
 import pytest
 from contracts.events import Event, from_document
 from contracts.examples import EXAMPLES
-from contracts.facts import Fact, RunStarted
+from contracts.facts import CustomerSaid, Fact, RunStarted
 from gateway.console import cards, render
 from gateway.console.trajectory import Row, Trajectory
 from gateway.views import fold
 
 from .facts import (
+    ALEX,
     LEE,
     SAM,
     decided,
@@ -55,6 +56,15 @@ def test_the_story_reads_from_top_to_bottom() -> None:
         "Reply sent",
         "Run ended: resolved",
     ]
+
+
+def test_who_typed_for_the_customer_is_named_beside_the_words() -> None:
+    told = Told(started(channel="chat"), CustomerSaid(text="Any news?", message_id="m-1"))
+    told.say(CustomerSaid(text="They ask again.", message_id="m-2", by=ALEX))
+    *_, own, typed = rows(told)
+    assert (own.title, own.detail) == ("Customer", "")
+    assert (typed.title, typed.detail) == ("Customer", "typed by alex")
+    assert "typed by alex" in html(typed)
 
 
 def test_a_turn_is_one_row_that_its_quote_and_verdict_complete() -> None:

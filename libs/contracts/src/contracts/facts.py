@@ -258,6 +258,7 @@ class RunStarted(Fact):
 class CustomerSaid(Fact):
     text: Personal[Text]
     message_id: Name
+    by: Added[Person] = None  # who typed it, where it was not the customer
 
 
 @said_by("desk", "run-cancelled", terminal=True)

@@ -17,7 +17,7 @@ from contracts.subjects import BadToken, token
 # What each role may do. A token's own scopes can only narrow this.
 ROLES: dict[str, frozenset[str]] = {
     "customer": frozenset({"chat"}),
-    "operator": frozenset({"read", "personal", "run", "cancel", "take_over", "spend"}),
+    "operator": frozenset({"read", "personal", "run", "speak", "cancel", "take_over", "spend"}),
     "approver": frozenset({"read", "personal", "run", "cancel", "take_over", "spend", "decide"}),
     "lead": frozenset({"read", "personal", "run", "cancel", "take_over", "spend", "decide", "limits", "policy"}),
     "auditor": frozenset({"read", "audit", "spend"}),

@@ -96,7 +96,7 @@ def _refused(refused: f.TurnRefused) -> str:
 
 SAYINGS: dict[type[f.Fact], Callable[[Any], str]] = {
     f.RunStarted: _started,
-    f.CustomerSaid: lambda fact: f"“{fact.text}”",
+    f.CustomerSaid: lambda fact: f"“{fact.text}”{f' (typed by {fact.by.subject})' if fact.by else ''}",
     f.RunCancelled: lambda fact: f"{fact.by.subject} stopped the run. {fact.reason}",
     f.RunFailed: lambda fact: fact.reason,
     f.RunTakenOver: lambda fact: f"{fact.by.subject} answers from here on. {fact.reason}",

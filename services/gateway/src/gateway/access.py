@@ -11,6 +11,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 
+from gateway.domain import NOT_IN_THEIR_NAME
 from gateway.metrics import STREAMS
 from gateway.problems import Problem
 
@@ -109,11 +110,10 @@ class May:
     async def __call__(self, request: Request, _: Annotated[object, Depends(BEARER)]) -> Principal:
         principal = await asker(request)
         if not any(principal.may(scope) for scope in self.scopes):
-            raise Problem(
-                403,
-                "Not for your role",
-                f"This needs {' or '.join(self.scopes)}; the role {principal.role} does not have it.",
-            )
+            why = f"This needs {' or '.join(self.scopes)}; the role {principal.role} does not have it."
+            if "speak" in self.scopes and principal.may("decide"):
+                why = f"{why} {NOT_IN_THEIR_NAME}"
+            raise Problem(403, "Not for your role", why)
         return principal
 
 

@@ -82,6 +82,8 @@ def _rows(case: _Case, event: Event) -> list[Row]:
             case.started = fact
             why = f"ticket {fact.ticket.reference}, {fact.profile} agent"
             return [_by(case, event, fact.requested_by, "started a run", why=why)]
+        case f.CustomerSaid() if fact.by is not None:
+            return [_by(case, event, fact.by, "wrote as the customer", why=fact.text)]
         case f.CustomerSaid():
             return [_row(case, event, "customer", _name(case), "wrote", why=fact.text)]
         case f.PersonSaid():

@@ -60,7 +60,8 @@ every route of the API as every role. A call of a role that is not marked is ans
 
 A token can carry less than its role has (its `scope`), never more. What is marked may still be refused for what it is
 about: nobody decides on a run that they started or a ticket that is their own, beyond their own limit, or twice; a
-customer writes in their own chats only; a lead raises a run's limits, others can lower them.
+customer writes in their own chats only; who may release what a customer asks for writes to them in a run that was taken
+over, and never in their name; a lead raises a run's limits, others can lower them.
 
 ## The API
 

@@ -30,6 +30,9 @@ class Said:
 
 
 Decision = Draft | Said | Refusal
+NOT_IN_THEIR_NAME = (
+    "Who may release what a customer asks for does not ask in their name; take the run over to write yourself."
+)
 NO_RUN = Refusal(404, "No such run", "There is no run of that name. Check the name, and who you are signed in as.")
 
 
@@ -51,11 +54,14 @@ def say(history: History, asker: Principal, text: str, key: str) -> Decision:
                 409, "A person answers", "A person has taken over. Nothing was sent; they will write to you."
             )
         return _once(history, PersonSaid(by=asker.person(), text=text), key)
+    customer = asker.role == "customer"
+    if not asker.may("chat" if customer else "speak"):
+        return Refusal(403, "Not for your role", f"Nothing was sent. {NOT_IN_THEIR_NAME}")
     if view.channel != "chat":
         return Refusal(
             409, "Not a chat", "This run works a ticket, which takes no messages. Take the run over to answer yourself."
         )
-    said = _once(history, CustomerSaid(text=text, message_id=key), key)
+    said = _once(history, CustomerSaid(text=text, message_id=key, by=None if customer else asker.person()), key)
     if view.ended and isinstance(said, Draft):
         return Refusal(409, "The run has ended", "Nothing was sent. Start the ticket's next run to go on.")
     return said

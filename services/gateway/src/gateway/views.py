@@ -449,7 +449,7 @@ def _of_talk(view: RunView, event: Event) -> dict[str, object]:
             return {"reply": fact.text, "read": event.ordinal, "last_step": "Replied"}
         case AnswerUnfinished():
             return {"read": event.ordinal}
-        case CustomerSaid():
+        case CustomerSaid() as fact:
             # A hold stays a hold, whatever the customer adds meanwhile.
             waiting = view.status == "awaiting_approval"
             idle = view.status == "awaiting_customer"
@@ -457,7 +457,7 @@ def _of_talk(view: RunView, event: Event) -> dict[str, object]:
                 "written": event.ordinal,
                 "read": event.ordinal if idle else view.read,
                 "status": view.status if waiting else "running",
-                "last_step": "The customer wrote",
+                "last_step": f"{fact.by.subject} wrote as the customer" if fact.by else "The customer wrote",
             }
         case PersonSaid() as fact:
             return {"last_step": f"{fact.by.subject} wrote to the customer"}

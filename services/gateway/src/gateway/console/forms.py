@@ -72,7 +72,12 @@ async def quote(
 
 @router.post("/runs/{run}/messages")
 async def say(
-    ports: Ports, asker: Annotated[Principal, Depends(may("run"))], request: Request, run: str, text: Text, key: Key
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("speak", "take_over"))],
+    request: Request,
+    run: str,
+    text: Text,
+    key: Key,
 ) -> Response:
     await ports.runs.say(run, asker, text, key)
     return _done(request, await _ticket_of(ports, asker, run))

@@ -290,7 +290,8 @@ def told(event: Event) -> Row:
     """The row of a fact that stands for itself. A kind that is not known here is shown as it is, never dropped."""
     match event.fact:
         case CustomerSaid() as fact:
-            return row(event, "chat", "Customer", says=fact.text)
+            typed_by = f"typed by {fact.by.subject}" if fact.by else ""
+            return row(event, "chat", "Customer", detail=typed_by, says=fact.text)
         case PersonSaid() as fact:
             return row(event, "reply", f"{fact.by.subject} replied", says=fact.text)
         case RunErased() as fact:

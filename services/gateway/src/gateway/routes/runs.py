@@ -77,8 +77,13 @@ async def quote(
 
 @router.post("/{run}/messages", status_code=202, response_model=shapes.Accepted)
 async def say(
-    ports: Ports, asker: Annotated[Principal, Depends(may("run", "chat"))], run: str, message: Message, key: Key
+    ports: Ports,
+    asker: Annotated[Principal, Depends(may("speak", "chat", "take_over"))],
+    run: str,
+    message: Message,
+    key: Key,
 ) -> shapes.Accepted:
+    """The customer's words in a chat, from them or from an operator; your own in a run that was taken over."""
     event = await ports.runs.say(run, asker, message.text, key)
     return shapes.Accepted(run=run, event=event.id)
 

@@ -23,6 +23,7 @@ from gateway.runs import StartRun
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"])
 Reader = Annotated[Principal, Depends(may("read"))]
 Runner = Annotated[Principal, Depends(may("run"))]
+Speaker = Annotated[Principal, Depends(may("speak"))]
 TicketStatus = Literal["open", "in_progress", "awaiting_approval", "awaiting_customer", "resolved", "escalated"]
 
 
@@ -57,7 +58,7 @@ async def list_tickets(
 
 
 @router.post("", status_code=201, response_model=shapes.Ticket)
-async def open_ticket(ports: Ports, asker: Runner, wanted: OpenTicket, key: Key) -> shapes.Ticket:
+async def open_ticket(ports: Ports, asker: Speaker, wanted: OpenTicket, key: Key) -> shapes.Ticket:
     new = NewTicket(
         channel=wanted.channel,
         customer=Customer(email=wanted.customer_email, name=wanted.customer_name, id=wanted.customer_id),
