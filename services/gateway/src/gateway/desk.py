@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from contracts.facts import Customer
+from contracts.personal import ERASED
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -36,6 +37,11 @@ class TicketView(BaseModel):
     opened_at: datetime
     run: str | None = None
     latest: RunView | None = None
+
+    @property
+    def erased(self) -> bool:
+        """Whether its customer was erased: nobody can be answered any more."""
+        return self.customer.email == ERASED
 
 
 class NewTicket(BaseModel):
@@ -175,14 +181,14 @@ class Desk:
         return await self._views(tenant, "where sequence > %s order by sequence limit %s", [after, limit])
 
     async def of_customers(self, tenant: str, emails: Iterable[str], each: int = 20) -> dict[str, list[RunView]]:
-        """Each customer's latest runs, the newest first."""
+        """Each customer's latest runs, the newest first; none of who was erased, for all of those have one name."""
         found: dict[str, list[RunView]] = {email: [] for email in emails}
         latest = await self._views(
             tenant,
             "where run in (select latest.run from unnest(%s::text[]) as customer (email) cross join lateral"
             " (select run from desk.runs where customer_email = email order by started_at desc limit %s) as latest)"
             " order by started_at desc",
-            [list(found), each],
+            [[email for email in found if email != ERASED], each],
         )
         for view in latest:
             found[view.customer.email].append(view)

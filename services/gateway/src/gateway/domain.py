@@ -30,6 +30,11 @@ class Said:
 
 
 Decision = Draft | Said | Refusal
+NOBODY_LEFT = Refusal(
+    409,
+    "The customer was erased",
+    "Nothing was started or sent: nobody is left who could be answered. If they write again, that is a new ticket.",
+)
 NOT_IN_THEIR_NAME = (
     "Who may release what a customer asks for does not ask in their name; take the run over to write yourself."
 )
@@ -48,6 +53,8 @@ def say(history: History, asker: Principal, text: str, key: str) -> Decision:
     view = fold(history.events)
     if view is None or (asker.role == "customer" and not is_the_customer(asker, view.customer)):
         return NO_RUN
+    if view.erased:
+        return NOBODY_LEFT
     if view.status == "taken_over":
         if not asker.may("take_over"):
             return Refusal(

@@ -105,6 +105,8 @@ class Runs:
         `seen` is the log's last sequence that was known here when the request came: a run that has ended behind it was
         still running then. Many who start a ticket in the same moment all get the one run, however short it is.
         """
+        if ticket.erased:
+            raise Problem(domain.NOBODY_LEFT.status, domain.NOBODY_LEFT.title, domain.NOBODY_LEFT.detail)
         if len(ticket.ticket) > LONGEST_TICKET:
             raise Problem(422, "Name too long", f"A ticket's name has at most {LONGEST_TICKET} characters.")
         fact = self._first_fact(ticket, tenant, asker, asked)

@@ -162,6 +162,11 @@ class RunView(Part):
     read: int = 0
 
     @property
+    def erased(self) -> bool:
+        """Whether its customer was erased: who it was about is not known any more."""
+        return self.customer.email == ERASED
+
+    @property
     def ended(self) -> bool:
         return self.status in TERMINAL_STATUSES
 
@@ -227,11 +232,11 @@ def evolve(view: RunView | None, event: Event) -> RunView | None:
         }
     )
     if isinstance(event.fact, RunErased):
-        return _erased(seen)
+        return blanked(seen, "The customer was erased")
     return seen.model_copy(update=_changes(seen, event))
 
 
-def _erased(view: RunView) -> RunView:
+def blanked(view: RunView, last_step: str) -> RunView:
     """The view without anything that its customer could be known by, but the shop's id."""
     return view.model_copy(
         update={
@@ -241,7 +246,7 @@ def _erased(view: RunView) -> RunView:
             "reason": view.reason and ERASED,
             "handover": view.handover and ERASED,
             "reply": view.reply and ERASED,
-            "last_step": "The customer was erased",
+            "last_step": last_step,
             "quotes": tuple(map(erased, view.quotes)),
             "quotes_before": tuple(map(erased, view.quotes_before)),
             "held": tuple(map(_erased_call, view.held)),

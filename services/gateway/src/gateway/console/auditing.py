@@ -10,11 +10,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from gateway.access import may
-from gateway.audit_log import Wanted, sees_customers
+from gateway.audit_log import Wanted
 from gateway.console import pages
 from gateway.ports import Ports
 from gateway.problems import Problem
 from gateway.routes.audit import export
+from gateway.shown import sees_customers
 
 router = APIRouter(prefix="/audit", include_in_schema=False)
 Auditor = Annotated[Principal, Depends(may("audit"))]

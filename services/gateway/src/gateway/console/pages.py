@@ -20,6 +20,7 @@ from gateway.problems import Problem, not_found
 from gateway.routes.approvals import earlier
 from gateway.routes.tickets import find
 from gateway.sessions import session_of
+from gateway.shown import Sight, sight
 from gateway.views import RunView, fold, total
 
 router = APIRouter(include_in_schema=False)
@@ -48,6 +49,7 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
     state = state if state in queue.FILTERS else "open"
     shell = await around(ports, asker, "tickets", request)
     found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], limit=MOST_TICKETS)
+    found = await (await sight(ports, asker)).tickets(found)
     lines = [queue.line(ticket, asker, datetime.now(UTC)) for ticket in found]
     filters = [
         (name, label, sum(shell["statuses"].get(status, 0) for status in statuses) if name != "all" else 0)
@@ -59,6 +61,7 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
 @router.get("/tickets/{reference}")
 async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) -> Response:
     shell = await around(ports, asker, "tickets", request)
+    seen = await sight(ports, asker)
     one = await find(ports, asker, reference)
     runs = await ports.desk.runs_of(asker.tenant, one.ticket)
     wanted = request.query_params.get("run") or (runs[-1].run if runs else None)
@@ -68,18 +71,19 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
         view = fold(history.events)
         if view is None or view.ticket != one.ticket:
             raise not_found("run")
-        rows = rows_of(history.events)
         others = (await earlier(ports.desk, asker.tenant, [view]))[view.run]
+        rows = rows_of(await seen.facts(history.events, view.customer))
+        view = await seen.run(view)
         hidden = 0 if request.query_params.get("all") else max(0, len(rows) - MOST_ROWS)
     return html(
         "ticket.html",
         **shell,
-        ticket=one,
+        ticket=await seen.ticket(one),
         view=view,
         rows=rows[hidden:],
         earlier=hidden,
         runs=runs,
-        can_run=asker.may("run"),
+        can_run=asker.may("run") and not one.erased,
         history=shapes.history(others) if view else None,
     )
 
@@ -182,15 +186,18 @@ def oldest(held: list[RunView]) -> datetime | None:
     return min((call.held_at for view in held for call in view.holds), default=None)
 
 
-async def card_of(ports: Gateway, asker: Principal, run: str) -> cards.Card | None:
+async def card_of(ports: Gateway, asker: Principal, run: str, seen: Sight) -> cards.Card | None:
     history = await ports.runs.history(asker.tenant, run)
     view = fold(history.events)
-    return cards.card(view, history.events, asker) if view else None
+    if view is None or not view.held:
+        return None
+    return cards.card(await seen.run(view), await seen.facts(history.events, view.customer), asker)
 
 
 async def _cards(ports: Gateway, asker: Principal, views: list[RunView]) -> list[cards.Card]:
     """As the log has them now: what the list says may be a moment old."""
-    found = await asyncio.gather(*(card_of(ports, asker, view.run) for view in views))
+    seen = await sight(ports, asker)
+    found = await asyncio.gather(*(card_of(ports, asker, view.run, seen) for view in views))
     return [card for card in found if card is not None]
 
 

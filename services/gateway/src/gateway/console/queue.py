@@ -66,7 +66,7 @@ def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
         group=group,
         last_step=view.last_step if view else words.excerpt(ticket.body, 160),
         owner=_owner(ticket.status, view, asker),
-        can_start=ticket.status == "open" and asker.may("run"),
+        can_start=ticket.status == "open" and not ticket.erased and asker.may("run"),
         stake=view.at_stake if view else (),
         since=_since(ticket, view),
         urgent=view is not None and any(call.expires_at - now < timedelta(minutes=20) for call in view.holds),

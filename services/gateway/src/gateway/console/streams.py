@@ -23,6 +23,7 @@ from gateway.feed import with_pauses
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
 from gateway.routes.events import is_over
+from gateway.shown import Sight, sight
 from gateway.views import TICKET_STATUS, RunView, fold
 
 router = APIRouter(prefix="/console/stream", include_in_schema=False)
@@ -57,7 +58,7 @@ async def inbox_stream(ports: Ports, asker: Reader, request: Request) -> Respons
 
 
 async def _run(ports: Gateway, asker: Principal, history: History, after: int) -> AsyncGenerator[bytes]:
-    run = RunPage(ports, asker, history.key, after)
+    run = RunPage(ports, asker, await sight(ports, asker), history.key, after)
     with ports.streams.one_more(asker):
         yield sse.RETRY
         source = ports.feed.of_run(history.key, 0)
@@ -76,9 +77,10 @@ async def _run(ports: Gateway, asker: Principal, history: History, after: int) -
 class RunPage:
     """One person's page of one run: which elements the next facts change."""
 
-    def __init__(self, ports: Gateway, asker: Principal, key: RunKey, after: int) -> None:
+    def __init__(self, ports: Gateway, asker: Principal, seen: Sight, key: RunKey, after: int) -> None:
         self._ports = ports
         self._asker = asker
+        self._seen = seen
         self._key = key
         self._after = after
         self._zone = ports.tenants.of(asker.tenant).timezone
@@ -91,8 +93,8 @@ class RunPage:
     async def frames(self, heard: list[Any]) -> list[bytes]:
         events = [item for item in heard if isinstance(item, Event)]
         rows: dict[str, Row] = {}
-        for event in events:
-            self._events.append(event)
+        self._events += events
+        for event in await self._as_seen(events):
             self.told, self.ended = event.sequence, self.ended or event.terminal
             changed = self._trajectory.see(event)
             if event.sequence > self._after:
@@ -102,6 +104,10 @@ class RunPage:
             changes = await self._changes(list(rows.values()), events)
             frames.append(sse.frame(sse.data({"changes": changes}), id=events[-1].sequence, event="change"))
         return frames + self._live([item for item in heard if not isinstance(item, Event)])
+
+    async def _as_seen(self, events: list[Event]) -> tuple[Event, ...]:
+        view = fold(self._events[:1])
+        return await self._seen.facts(events, view.customer if view else None)
 
     async def _changes(self, rows: list[Row], events: list[Event]) -> list[dict[str, Any]]:
         run = self._key.run
@@ -121,20 +127,22 @@ class RunPage:
         now, asker, zone = datetime.now(UTC), self._asker, self._zone
         others = await earlier(self._ports.desk, view.tenant, [view])
         history = shapes.history(others[view.run])
+        view = await self._seen.run(view)
         changes = [
             change(f"head-{view.run}", render.part("run.html", "head", view, asker)),
             change(f"side-{view.run}", render.part("run.html", "side", view, history, zone)),
             change(f"decide-{view.run}", render.part("run.html", "decide", view, asker, zone, now)),
         ]
-        card = cards.card(view, tuple(self._events), asker)
+        card = cards.card(view, (), asker)
         if card is not None:
             changes.append(change(f"card-head-{view.run}", render.part("card.html", "card_head", card, zone, now)))
         return changes
 
     def _live(self, deltas: list[dict[str, Any]]) -> list[bytes]:
-        """Text of the model as it comes: it has no id, and the fact that follows replaces it."""
+        """Text of the model as it comes: it has no id, and the fact that follows replaces it. Only for who sees
+        customers: a name that comes in two pieces is found in neither."""
         text = "".join(str(delta.get("text", "")) for delta in deltas)
-        if not text or self.ended:
+        if not text or self.ended or not self._seen.whole:
             return []
         frames, run = [], self._key.run
         if not self._writing:
@@ -157,8 +165,9 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
         if len(missed) > MOST_MISSED:
             yield sse.frame("reload", event="reset")
             return
+        seen = await sight(ports, asker)
         for view in missed:
-            yield await _inbox_frame(ports, asker, view.run, view.sequence, whole=True)
+            yield await _inbox_frame(ports, asker, seen, view.run, view.sequence, whole=True)
         start = max([after, *(view.sequence for view in missed)])
         source = ports.feed.batches(start, asker.tenant)
         async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
@@ -175,7 +184,8 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
                     continue
                 told, silent = tenant.sequence, 0.0
                 for run, events in _by_run(batch):
-                    yield await _inbox_frame(ports, asker, run, events[-1].sequence, whole=any(map(_of_hold, events)))
+                    whole = any(map(_of_hold, events))
+                    yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)
                 await ports.lists_are_current()
                 yield _state(ports, await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
                 await asyncio.sleep(PAUSE)
@@ -193,16 +203,19 @@ def _of_hold(event: Event) -> bool:
     return event.terminal or isinstance(event.fact, TurnHeld | CallDecided | ReminderSent | HoldEscalated | HoldExpired)
 
 
-async def _inbox_frame(ports: Gateway, asker: Principal, run: str, sequence: int, *, whole: bool) -> bytes:
+async def _inbox_frame(ports: Gateway, asker: Principal, seen: Sight, run: str, sequence: int, *, whole: bool) -> bytes:
     """The ticket's line, and the run's card: whole where its hold has changed, else only its head."""
     now, zone = datetime.now(UTC), ports.tenants.of(asker.tenant).timezone
     changes = []
     history = await ports.runs.history(asker.tenant, run)
     view = fold(history.events)
-    card = cards.card(view, history.events, asker) if view else None
-    ticket = await ports.desk.ticket(asker.tenant, view.ticket) if view else None
+    card, ticket = None, None
+    if view is not None:
+        events = await seen.facts(history.events, view.customer) if view.held else ()
+        card = cards.card(await seen.run(view), events, asker)
+        ticket = await ports.desk.ticket(asker.tenant, view.ticket)
     if view is not None and ticket is not None:
-        current = ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]})
+        current = await seen.ticket(ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]}))
         html = render.part("ticket_row.html", "ticket_row", queue.line(current, asker, now), zone, now)
         changes.append(change(f"ticket-{ticket.ticket}", html, "tickets"))
     if card is not None:

@@ -9,6 +9,7 @@ from gateway import shapes
 from gateway.access import may
 from gateway.desk import Desk
 from gateway.ports import Ports
+from gateway.shown import sight
 from gateway.views import RunView
 
 router = APIRouter(prefix="/v1/approvals", tags=["approvals"])
@@ -19,7 +20,8 @@ async def list_approvals(ports: Ports, asker: Annotated[Principal, Depends(may("
     await ports.lists_are_current()
     waiting = [view for view in await ports.desk.held(asker.tenant) if view.holds]
     others = await earlier(ports.desk, asker.tenant, waiting)
-    return shapes.Approvals(approvals=[shapes.approval(view, asker, others[view.run]) for view in waiting])
+    seen = await (await sight(ports, asker)).runs(waiting)
+    return shapes.Approvals(approvals=[shapes.approval(view, asker, others[view.run]) for view in seen])
 
 
 async def earlier(desk: Desk, tenant: str, views: list[RunView]) -> dict[str, list[RunView]]:

@@ -12,6 +12,7 @@ from gateway.access import may, token_of
 from gateway.ports import Ports
 from gateway.routes.keys import Key, Limit
 from gateway.runs import Decide, Requote
+from gateway.shown import sight
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 Reader = Annotated[Principal, Depends(may("read"))]
@@ -40,14 +41,16 @@ async def list_runs(
     await ports.lists_are_current()
     found = await ports.desk.runs(asker.tenant, status, paging.read(cursor), limit)
     last = found[-1] if len(found) == limit else None
+    seen = await (await sight(ports, asker)).runs(found)
     return shapes.Runs(
-        runs=[shapes.run(view) for view in found], next=paging.write((last.started_at, last.run)) if last else None
+        runs=[shapes.run(view) for view in seen], next=paging.write((last.started_at, last.run)) if last else None
     )
 
 
 @router.get("/{run}", response_model=shapes.Run)
 async def show_run(ports: Ports, asker: Reader, run: str) -> shapes.Run:
-    return shapes.run(await ports.runs.read(asker.tenant, run))
+    seen = await sight(ports, asker)
+    return shapes.run(await seen.run(await ports.runs.read(asker.tenant, run)))
 
 
 @router.post("/{run}/decisions")

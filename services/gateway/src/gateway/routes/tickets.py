@@ -19,6 +19,7 @@ from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
 from gateway.routes.keys import Key, Limit, Seen
 from gateway.runs import StartRun
+from gateway.shown import sight
 
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"])
 Reader = Annotated[Principal, Depends(may("read"))]
@@ -51,8 +52,9 @@ async def list_tickets(
     await ports.lists_are_current()
     found = await ports.desk.tickets(asker.tenant, status or TICKET_STATUSES, paging.read(cursor), limit)
     last = found[-1] if len(found) == limit else None
+    seen = await (await sight(ports, asker)).tickets(found)
     return shapes.Tickets(
-        tickets=[shapes.ticket(ticket) for ticket in found],
+        tickets=[shapes.ticket(ticket) for ticket in seen],
         next=paging.write((last.opened_at, last.ticket)) if last else None,
     )
 
@@ -70,13 +72,16 @@ async def open_ticket(ports: Ports, asker: Speaker, wanted: OpenTicket, key: Key
     ticket = await ports.desk.open_ticket(asker.tenant, new, scoped, sha256(wanted.model_dump()))
     if isinstance(ticket, KeyTaken):
         raise Problem(KEY_TAKEN.status, KEY_TAKEN.title, KEY_TAKEN.detail)
-    return shapes.ticket(ticket)
+    seen = await sight(ports, asker)
+    return shapes.ticket(await seen.ticket(ticket))
 
 
 @router.get("/{reference}", response_model=shapes.Ticket)
 async def show_ticket(ports: Ports, asker: Reader, reference: str) -> shapes.Ticket:
     ticket = await find(ports, asker, reference)
-    return shapes.ticket(ticket, await ports.desk.runs_of(asker.tenant, ticket.ticket))
+    runs = await ports.desk.runs_of(asker.tenant, ticket.ticket)
+    seen = await sight(ports, asker)
+    return shapes.ticket(await seen.ticket(ticket), await seen.runs(runs))
 
 
 @router.post(
