@@ -9,7 +9,7 @@ from turngate.api import Api
 from turngate.issuer import Issuer
 from turngate.running import RunningSystem
 
-from .world import DONE, OPERATORS, Case, Run, at_once, client, model_of, open_case, post, refund, turn, until
+from .world import DONE, OPERATORS, Case, Run, at_once, client, model_of, open_case, post, refund, turn, turngate, until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -115,6 +115,20 @@ def test_of_three_held_calls_one_is_changed_one_declined_and_one_approved(system
     paid = {row["order_reference"]: row["amount_minor"] for row in case.refunds()}
     assert paid == {case.orders[0]: 8000, case.orders[2]: 9000}
     assert "not this one" in run.result(second["call_id"]).content
+
+
+def test_what_another_has_decided_keeps_nobody_from_deciding_the_rest(system: RunningSystem) -> None:
+    case = open_case(system, 9000, 8000)
+    case.says(turn(*(refund(order, pence) for order, pence in zip(case.orders, (9000, 8000), strict=True))), DONE)
+    run = case.start()
+    first, _ = run.holds()
+    assert run.decide("sue", first, "decline", "not this one").status_code == 200
+
+    released = turngate(system, "approve", run.run, "--as", "sam")
+
+    assert released.returncode == 0, released.stderr
+    assert "Decided already" in released.stderr
+    assert [row["amount_minor"] for row in case.refunds()] == [8000]
 
 
 # A limit of one's own

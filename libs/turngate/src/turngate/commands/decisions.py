@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from contracts import facts as f
 
-from turngate.api import Api
+from turngate.api import Api, Refused
 from turngate.commands.connection import signed_in, somebody
 from turngate.commands.options import Json, Run, print_json, print_plain
 from turngate.commands.runs import show
@@ -42,7 +42,7 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
         api: Api, run: Run, call: Call = None, note: Note = "", no_wait: NoWait = False, as_json: Json = False
     ) -> None:
         before = api.get(path(run))["sequence"]
-        decided = [_send(api, run, hold, decision, note) for hold in held(api, run, call)]
+        decided = _send_all(api, run, held(api, run, call), decision, note)
         if no_wait:
             print_json(decided) if as_json else print_plain(f"{len(decided)} decided.")
             return
@@ -50,6 +50,21 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
 
     decide.__doc__ = f"{words}, then follow the rest of the run."
     return decide
+
+
+def _send_all(api: Api, run: str, holds: list[dict[str, Any]], decision: str, note: str) -> list[Any]:
+    """The answers. What others have decided meanwhile is said, and keeps nobody from the rest."""
+    decided, refused = [], []
+    for hold in holds:
+        try:
+            decided.append(_send(api, run, hold, decision, note))
+        except Refused as no:
+            refused.append((hold["call_id"], no))
+    if refused and not decided:
+        raise refused[0][1]
+    for call_id, why in refused:
+        typer.echo(plain(f"{call_id}: {why}"), err=True)
+    return decided
 
 
 def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) -> Any:
