@@ -70,7 +70,8 @@ async def test_no_request_that_the_schema_describes_or_forbids_is_answered_with_
     await world.others.say("TCK-2004-1", *story_to_the_hold())
     await world.others.say("CHT-1-1", started("CHT-1", channel="chat"))
     await world.seen("TCK-2004-1")
-    for service, question in (("approvals", "decide"), ("approvals", "tenant"), ("tools-shop", "quote")):
+    asked = (("approvals", "decide"), ("approvals", "tenant"), ("tools-shop", "quote"), ("tools-shop", "catalogue"))
+    for service, question in asked:
         await world.answering(service, f"ask.{service.split('-')[0]}.{question}", REFUSED)
     tokens = [world.token(person) for person in ("alex", "sam", "lee", "ada", "cust-C-1004", "gwen")]
 

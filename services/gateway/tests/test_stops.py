@@ -19,6 +19,12 @@ from .test_console import browser
 
 pytestmark = pytest.mark.timeout(60)
 ADA = Person(subject="ada", issuer=ISSUER, role="admin")
+CATALOGUE: Json = {
+    "tools": [
+        {"name": name, "description": "", "input_schema": {}, "kind": kind}
+        for name, kind in (("get_order", "read"), ("issue_refund", "write"), ("cancel_subscription", "write"))
+    ]
+}
 PACK = Pack(name="acme", version=2, digest=sha256("text"))
 
 
@@ -53,6 +59,7 @@ async def approvals(world: World) -> list[Json]:
             case _:
                 return {"status": 200, "event": await say(PolicyPromoted(pack=PACK, text=body["text"], by=LEE))}
 
+    await world.answering("tools-shop", "ask.tools.catalogue", CATALOGUE)
     return await world.answering("approvals", "ask.approvals.tenant", answer)
 
 
@@ -83,6 +90,49 @@ async def test_a_stop_is_set_and_lifted_by_who_may_and_read_by_all(world: World)
     assert {one["stop_id"] for one in asked[:2]} == {stop["stop_id"]}
     assert (stop["tool"], stop["above_minor"], stop["by"]["subject"]) == ("issue_refund", 10000, "ada")
     assert (theirs, after) == ([], [])
+
+
+@pytest.mark.parametrize("tool", ["isue_refund", "get_order", " issue_refund"])
+async def test_a_stop_of_what_changes_nothing_is_refused_with_what_there_is(world: World, tool: str) -> None:
+    asked = await approvals(world)
+    async with world.client("ada") as ada, browser(world, "ada") as console:
+        said = problem(await ada.post("/v1/stops", json={"tool": tool, "reason": "a strange pattern"}), 422)
+        page = await console.post("/stops", data={"tool": tool, "reason": "a strange pattern"})
+        offered = (await console.get("/stops")).text
+    assert "There is: cancel_subscription, issue_refund." in said["detail"]
+    assert (page.status_code, "issue_refund" in page.text) == (422, True)
+    assert asked == []
+    assert re.findall(r"<option[^>]*>([^<]+)</option>", offered) == [
+        "Every one that changes something",
+        "cancel_subscription",
+        "issue_refund",
+    ]
+    assert "no place for names" in offered
+
+
+async def test_everything_is_stopped_and_what_was_known_is_named_while_the_tools_service_is_away(world: World) -> None:
+    say = await tenant_line(world)
+    fact = StopSet(stop_id="stop-1", reason="r", by=ADA)
+    await world.answering("approvals", "ask.approvals.tenant", {"status": 200, "event": await say(fact)})
+    async with world.client("ada") as ada:
+        refused = problem(await ada.post("/v1/stops", json={"tool": "issue_refund", "reason": "r"}), 503)
+        assert "Name no tool" in refused["detail"]
+        assert (await ada.post("/v1/stops", json={"reason": "r"})).status_code == 200
+
+        bus = await connect(world.nats, "tools-shop")
+        await bus.answer("ask.tools.catalogue", answering(CATALOGUE))
+        await bus.nc.flush()
+        assert (await ada.post("/v1/stops", json={"tool": "issue_refund", "reason": "r"})).status_code == 200
+        await bus.close()
+        assert (await ada.post("/v1/stops", json={"tool": "issue_refund", "reason": "r"})).status_code == 200
+        problem(await ada.post("/v1/stops", json={"tool": "isue_refund", "reason": "r"}), 422)
+
+
+def answering(answer: Json) -> Any:
+    async def reply(_: Json) -> Json:
+        return answer
+
+    return reply
 
 
 async def test_a_stop_stands_on_every_page_while_it_is_set(world: World) -> None:

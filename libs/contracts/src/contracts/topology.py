@@ -56,7 +56,7 @@ ANSWERS: dict[str, tuple[str, ...]] = {
 
 # Requests that a service makes.
 ASKS: dict[str, tuple[str, ...]] = {
-    "gateway": ("ask.approvals.decide", "ask.approvals.tenant", "ask.tools.quote"),
+    "gateway": ("ask.approvals.decide", "ask.approvals.tenant", "ask.tools.quote", "ask.tools.catalogue"),
     "approvals": ("ask.tools.quote", "ask.policy.check"),
     "agent-runner": ("ask.tools.catalogue",),
 }

@@ -29,6 +29,7 @@ from gateway.tenancy import Tenancy
 from gateway.tenant_facts import TenantFacts
 from gateway.tokens import Tokens
 from gateway.web import application
+from gateway.writes import Writes
 
 logger = structlog.get_logger()
 
@@ -63,7 +64,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         projection=projection,
         runs=runs,
         tenant_facts=tenant_facts,
-        tenancy=Tenancy(bus, tenant_facts, settings.tenants_dir),
+        tenancy=Tenancy(bus, tenant_facts, Writes(bus, tenants), settings.tenants_dir),
         audit=AuditLog(log, feed, runs, tenant_facts, desk, tenants),
         sessions=sessions,
         connected=lambda: bus.connected,

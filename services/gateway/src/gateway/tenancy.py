@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.problems import Problem
 from gateway.tenant_facts import Stop, TenantFacts, TenantView
+from gateway.writes import Writes
 
 LONGEST_PACK = 64_000
 
@@ -42,16 +43,27 @@ class Promote(BaseModel):
 
 
 class Tenancy:
-    def __init__(self, bus: Bus, facts: TenantFacts, tenants_dir: Path) -> None:
+    def __init__(self, bus: Bus, facts: TenantFacts, writes: Writes, tenants_dir: Path) -> None:
         self._bus = bus
         self._facts = facts
+        self._writes = writes
         self._folder = tenants_dir
 
     async def stops(self, tenant: str) -> tuple[Stop, ...]:
         return (await self._facts.reach(tenant)).stops
 
+    async def stoppable(self, tenant: str) -> list[str]:
+        """The tools that a stop can name; none where the tools service cannot be asked."""
+        try:
+            return await self._writes.of(tenant)
+        except Outage:
+            return []
+
     async def set_stop(self, asker: Principal, bearer: str, wanted: SetStop, key: str) -> Json:
-        """The recorded fact. The same request sent again is the same stop."""
+        """The recorded fact. The same request sent again is the same stop. Raises a 422 for a tool that is none, or
+        that changes nothing: its stop would stop nothing. A stop of everything waits for no other service."""
+        if wanted.tool is not None:
+            await self._is_a_write(asker.tenant, wanted.tool)
         named = hashlib.sha256(f"{asker.issuer} {asker.subject} {key}".encode()).hexdigest()[:12]
         return await self._say(asker, bearer, "stop-set", key, {"stop_id": f"stop-{named}", **wanted.model_dump()})
 
@@ -69,6 +81,25 @@ class Tenancy:
                 return event.fact.text, view
         file = self._folder / token(tenant) / "policy.yaml"
         return (file.read_text() if file.is_file() else ""), view
+
+    async def _is_a_write(self, tenant: str, tool: str) -> None:
+        try:
+            writes = await self._writes.of(tenant)
+        except Outage as error:
+            raise Problem(
+                503,
+                "Not now",
+                "Nothing was stopped: the tools service does not answer, so nobody can say whether there is such a "
+                "tool. Name no tool to stop every one that changes something, or try again in a few seconds.",
+                {"Retry-After": "2"},
+            ) from error
+        if tool not in writes:
+            raise Problem(
+                422,
+                "No such tool to stop",
+                "Nothing was stopped: no tool of that name changes something here. "
+                f"There is: {', '.join(writes) or 'none'}. Name no tool to stop every one.",
+            )
 
     async def _say(self, asker: Principal, bearer: str, what: str, key: str, fields: Json) -> Json:
         asked = {"token": bearer, "say": what, "request": key, **fields}

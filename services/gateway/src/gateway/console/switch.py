@@ -8,7 +8,6 @@ from fastapi.responses import RedirectResponse, Response
 
 from gateway.access import may, token_of
 from gateway.console import pages, words
-from gateway.console.trajectory import DONE
 from gateway.ports import Ports
 from gateway.problems import Problem
 from gateway.routes.keys import Key
@@ -23,7 +22,7 @@ PAGE = "/stops"
 async def page(ports: Ports, asker: Stopper, request: Request) -> Response:
     await ports.tenancy.stops(asker.tenant)
     shell = await pages.around(ports, asker, "stops", request)
-    return pages.html("stops.html", **shell, tools=list(DONE))
+    return pages.html("stops.html", **shell, tools=await ports.tenancy.stoppable(asker.tenant))
 
 
 @router.post("")
@@ -37,7 +36,7 @@ async def set_stop(
     above: Annotated[str, Form(max_length=20)] = "",
 ) -> Response:
     wanted = SetStop(
-        tool=tool.strip() or None, above_minor=_minor(above, ports.tenants.of(asker.tenant).currency), reason=reason
+        tool=tool or None, above_minor=_minor(above, ports.tenants.of(asker.tenant).currency), reason=reason
     )
     await ports.tenancy.set_stop(asker, token_of(request), wanted, key)
     return RedirectResponse(PAGE, 303)
