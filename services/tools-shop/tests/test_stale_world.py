@@ -74,6 +74,46 @@ async def test_an_effect_that_changed_is_not_done_on_the_old_approval_and_its_ne
     assert acme.refunds() == []
 
 
+EARLIER = "update shop.shipments set delivered_on = delivered_on - 1 where order_reference = 'ORD-10042'"
+UNDELIVERED = "update shop.shipments set delivered_on = null where order_reference = 'ORD-10042'"
+ANOTHER = """
+insert into shop.shipments (tenant, tracking, order_reference, carrier, status, delivered_on)
+values (current_setting('turngate.tenant'), 'T-2', 'ORD-10042', 'Royal Mail', 'delivered', current_date - 1)
+"""
+REORDERED = "update shop.orders set placed_at = placed_at - interval '1 day' where reference = 'ORD-10042'"
+
+
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [
+        pytest.param("", EARLIER, id="it was delivered earlier"),
+        pytest.param("", UNDELIVERED, id="it was not delivered"),
+        pytest.param("", ANOTHER, id="another parcel was delivered later"),
+        pytest.param(UNDELIVERED, REORDERED, id="it was ordered earlier, and not delivered"),
+    ],
+)
+async def test_a_day_from_which_the_refund_window_counts_that_changed_is_judged_again(
+    others: Others, acme: Shop, running: Bus, before: str, change: str
+):
+    # given a held refund that a person has released, and a delivery whose date is corrected then
+    if before:
+        acme.rows(before)
+    await others.say(started_for(acme.email))
+    event, quotes = await quoted(others, GET, refund(minor=15000))
+    hold = await others.say(held(quotes, "b"), event)
+    await others.say(approved(quotes), hold)
+    acme.rows(change)
+    # when policy forwards it
+    await others.say(forwarded(quotes), hold)
+    # then nothing is paid, and policy and people have a quote from the other day on
+    _, again = await quoted_again(others, 2)
+    assert acme.refunds() == []
+    was, now = _of(quotes), _of(again)
+    assert now.digest != was.digest
+    assert now.facts.window_from != was.facts.window_from
+    assert {k for k in was.effect.before if was.effect.before[k] != now.effect.before[k]} == {"refund_window_from"}
+
+
 async def test_an_effect_that_changed_is_done_on_an_approval_of_what_it_is_now(
     others: Others, acme: Shop, running: Bus
 ):

@@ -27,7 +27,8 @@ select o.reference, o.currency, o.status, o.customer_id,
        (o.delivery_minor + coalesce((select sum(i.quantity * i.unit_minor) from shop.items i
                                      where i.tenant = o.tenant and i.order_reference = o.reference), 0))::bigint
        as total,
-       w.opened_at as window_from, now() - w.opened_at > make_interval(days => t.refund_window_days) as too_old
+       w.opened_at as window_from, (w.opened_at at time zone t.timezone)::date as window_from_on,
+       now() - w.opened_at > make_interval(days => t.refund_window_days) as too_old
 from shop.orders o
 join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
 join shop.tenants t on t.tenant = o.tenant
@@ -135,6 +136,7 @@ def _state(order: DictRow) -> Json:
         "total_minor": order["total"],
         "paid_minor": order["paid"],
         "refunded_minor": order["refunded"],
+        "refund_window_from": order["window_from_on"].isoformat(),
     }
 
 

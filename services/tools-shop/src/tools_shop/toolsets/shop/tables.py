@@ -20,8 +20,13 @@ TABLES = Tables(
                 'paid_minor', coalesce((select sum(p.amount_minor) from shop.payments p where p.tenant = o.tenant
                                         and p.order_reference = o.reference and p.status = 'captured'), 0),
                 'refunded_minor', coalesce((select sum(r.amount_minor) from shop.refunds r where r.tenant = o.tenant
-                                            and r.order_reference = o.reference), 0)) as state
+                                            and r.order_reference = o.reference), 0),
+                'window_from', extract(epoch from coalesce(
+                    (select max(s.delivered_on) from shop.shipments s where s.tenant = o.tenant
+                     and s.order_reference = o.reference)::timestamp at time zone t.timezone, o.placed_at))::bigint)
+                   as state
             from shop.orders o join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
+            join shop.tenants t on t.tenant = o.tenant
             where o.reference = any(%s) and c.email = %s
             """,
         ),
