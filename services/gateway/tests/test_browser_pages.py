@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
+from contracts.facts import Customer
 from playwright.async_api import Browser, expect
 
 from .conftest import World
+from .facts import started, story_to_the_hold
 from .test_audit import story
 from .test_browser import browser, chromium, opened, sideways, sign_in
 from .test_stops import approvals
@@ -23,7 +25,7 @@ async def test_a_stop_is_on_every_open_page_as_soon_as_it_is_set_and_gone_when_i
     await approvals(world)
     sams = await opened(await sign_in(browser, world, "sam"), world, "/approvals")
     adas = await opened(await sign_in(browser, world, "ada"), world, "/stops")
-    await adas.get_by_label("Tool").fill("issue_refund")
+    await adas.get_by_label("Tool").select_option("issue_refund")
     await adas.get_by_label("Only above").fill("100")
     await adas.get_by_label("Why?").fill("a strange pattern")
     await adas.keyboard.press("Enter")
@@ -50,6 +52,51 @@ async def test_an_auditor_filters_and_exports_and_meets_no_customer(world: World
         await page.get_by_role("link", name="CSV").click()
     path = await (await download.value).path()
     assert "approved it" in Path(path).read_text()
+
+
+# Of each cell: the words of no more than 14 letters that are broken over more lines than one.
+BROKEN = """() => [...document.querySelectorAll("table.audit td")].flatMap((cell) => {
+  const found = [], walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (walker.nextNode())
+    for (const word of walker.currentNode.data.matchAll(/[^\\s-]+/g)) {
+      if (word[0].length > 14) continue;
+      range.setStart(walker.currentNode, word.index);
+      range.setEnd(walker.currentNode, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((line) => line.top)).size > 1) found.push(word[0]);
+    }
+  return found;
+})"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_long_words_wrap_and_short_ones_stay_whole(
+    world: World, browser: Browser, scheme: Any, width: int
+) -> None:
+    long = Customer(id="C-1", name=None, email=f"{'a' * 290}@mail.example")
+    for ticket, started_too in (("TCK-1", False), ("TCK-2", True)):
+        await world.ticket(ticket, subject="W" * 300, body="b" * 300, customer=long)
+        first = started(ticket, subject="W" * 300, body="b" * 300)
+        if started_too:
+            ours = first.ticket.model_copy(update={"customer": long})
+            await world.others.say(f"{ticket}-1", first.model_copy(update={"ticket": ours}), *story_to_the_hold()[1:])
+            await world.seen(f"{ticket}-1")
+    await story(world)
+    viewport: Any = {"width": width, "height": 844}
+    ari = await sign_in(browser, world, "ari", color_scheme=scheme, viewport=viewport)
+    sam = await sign_in(browser, world, "sam", color_scheme=scheme, viewport=viewport)
+    for context, path in ((ari, "/audit"), (sam, "/tickets/TCK-1"), (sam, "/tickets/TCK-2")):
+        page = await opened(context, world, path)
+        if pictures := os.environ.get("TURNGATE_PICTURES"):
+            await page.screenshot(path=Path(pictures) / f"{path.strip('/').replace('/', '-')}-{scheme}-{width}.png")
+        assert await sideways(page) <= 0, f"{path} scrolls sideways"
+        if path == "/audit":
+            assert await page.evaluate(BROKEN) == []
+        else:
+            title = await page.locator("h1").bounding_box()
+            assert title is not None
+            assert title["width"] >= 200, "a subject without a space is no column of letters"
+        await page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -63,8 +63,8 @@ about: nobody decides on a run that they started or a ticket that is their own, 
 customer writes in their own chats only; who may release what a customer asks for writes to them in a run that was taken
 over, and never in their name; a lead raises a run's limits, others can lower them.
 
-Who reads without `personal` is shown pseudonyms for customers and texts without what is found of them, and facts as they
-are sealed: [the audit](audit.md) says how, and what stays.
+Who reads without `personal` is shown pseudonyms for customers and texts without what is found of them, and facts as
+they are sealed: [the audit](audit.md) says how, and what stays.
 
 ## The API
 
