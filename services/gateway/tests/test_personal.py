@@ -1,6 +1,8 @@
 """Who is shown customers, and who is shown pseudonyms; and that nothing is left to do for a customer who was erased."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from contracts.personal import ERASED, SEALED
 from gateway.redaction import Redaction
 from gateway.shown import LONGEST, Sight, shown
 
-from .conftest import World
+from .conftest import World, connect
 from .facts import ALEX, SAM, TOM, decided, refund, replied, started, story_from_the_hold, story_to_the_hold
 from .test_api import problem
 from .test_authority import as_role
@@ -141,6 +143,34 @@ async def test_a_text_of_any_length_is_shown_and_cut() -> None:
     assert "Tom" not in view.body
     assert len(view.body) < 10 * LONGEST
     assert view.body.endswith(" …")
+
+
+async def test_what_the_model_writes_is_shown_as_it_comes_to_who_sees_customers_only(world: World) -> None:
+    await world.others.say("TCK-2004-1", started())
+    runner = await connect(world.nats, "agent-runner")
+    heard = {"sam": "", "ari": ""}
+
+    async def until(person: str, pieces: AsyncIterator[str], word: str) -> None:
+        async with asyncio.timeout(20):
+            while word not in heard[person]:
+                heard[person] += await anext(pieces)
+
+    path = "/console/stream/runs/TCK-2004-1?after=1"
+    async with (
+        browser(world, "sam") as sam,
+        browser(world, "ari") as ari,
+        sam.stream("GET", path) as sams,
+        ari.stream("GET", path) as aris,
+    ):
+        his, theirs = sams.aiter_text(), aris.aiter_text()
+        await until("sam", his, "event: hb")
+        await until("ari", theirs, "event: hb")
+        await runner.live(world.key("TCK-2004-1"), {"step": 1, "text": "Dear Mr Whit"})
+        await until("sam", his, "Dear Mr Whit")
+        await world.others.say("TCK-2004-1", replied("Dear Mr Whitfield, it is done."))
+        await until("ari", theirs, "Reply sent")
+    await runner.close()
+    assert "Whit" not in heard["ari"]
 
 
 # Erased customers
