@@ -86,10 +86,12 @@ class Shop:
         quotes: list[CallQuote],
         *,
         declined: str = "",
+        expired: bool = False,
         guards: list[Guard] | None = None,
         ended: Callable[[], Awaitable[bool]] | None = None,
     ) -> Executed | Changed | Ended:
-        """Runs what was quoted, as a policy that forwards everything would have it."""
+        """Runs what was quoted, as a policy that forwards everything would have it; what was `declined` by a person, or
+        because nobody decided in time (`expired`)."""
         verdicts = {
             q.call_id: Verdict(
                 call_id=q.call_id, verdict="declined" if q.call_id == declined else "run", digest=q.digest, rule="test"
@@ -97,13 +99,15 @@ class Shop:
             for q in quotes
         }
 
+        notes = {declined: ""} if declined and not expired else {}
+
         async def record() -> Record:
             return Record(started_for(self.email), self.decisions)
 
         async def over() -> bool:
             return self.over
 
-        order = Order(1, verdicts, {quote.call_id: quote for quote in quotes}, guards or [])
+        order = Order(1, verdicts, {quote.call_id: quote for quote in quotes}, guards or [], notes)
         return await self.turns.execute(turn, order, record, ended or over)
 
     async def run(self, *asked: tuple[str, dict[str, Any]], **where: Any) -> list[CallResult]:

@@ -119,6 +119,15 @@ async def test_a_turn_of_which_all_was_declined_is_remembered_too(amara: Shop):
     assert amara.refunds() == []
 
 
+async def test_a_call_that_nobody_decided_in_time_was_declined_by_no_one(amara: Shop):
+    turn = amara.turn(refund(1000), refund(2000, "ORD-10052"))
+    executed = await amara.execute(turn, await amara.quote(turn), declined="c0", expired=True)
+    assert isinstance(executed, Executed)
+    assert executed.results[0].data == {"refused": "declined"}
+    [quote] = await amara.quote(amara.turn(refund(1500), turn=2))
+    assert quote.facts.last_declined_at == NEVER
+
+
 async def test_the_refund_window_opens_with_the_delivery_and_else_with_the_order(amara: Shop):
     [quote] = await amara.quote(amara.turn(refund(1000)))
     days = amara.rows(

@@ -102,6 +102,14 @@ def open_turn(history: History, turn: int) -> OpenTurn | None:
     return OpenTurn(started, event.id, proposed, quoted, *_said(history, turn))
 
 
+def declines_a_write(history: History, decided: CallDecided) -> bool:
+    """Whether a person has declined a held write by it: whatever has become of the turn, or the run, since."""
+    _, declined = _said(history, decided.turn)
+    quoted = [event.fact for event in history.events if isinstance(event.fact, TurnQuoted)]
+    writes = any(q.digest == decided.digest and q.kind == "write" for fact in quoted for q in fact.quotes)
+    return decided.decision == "decline" and decided.call_id in declined and writes
+
+
 def edits_of(quoted: TurnQuoted) -> dict[str, Edit]:
     """The calls that people had changed when the turn was quoted."""
     return {quote.call_id: Edit(quote.edited, quote.arguments) for quote in quoted.quotes if quote.edited}

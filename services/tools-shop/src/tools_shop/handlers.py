@@ -14,7 +14,8 @@ from contracts.stops import stop
 from contracts.subjects import RunKey
 
 from tools_shop.authority import Record
-from tools_shop.domain import OwesExecution, OwesQuote, edits_of, owed
+from tools_shop.caller import Caller
+from tools_shop.domain import OwesExecution, OwesQuote, declines_a_write, edits_of, owed
 from tools_shop.toolset import Toolset
 from tools_shop.turns import Ended, Executed, Order, Turn, Turns, of_receipt
 
@@ -38,10 +39,22 @@ class Handlers:
         self._toolsets = toolsets
 
     async def hear(self, event: Event) -> None:
-        """A turn that was proposed, one that was forwarded, or a held call that a person changed."""
-        if isinstance(event.fact, CallDecided) and event.fact.edited is None:
-            return  # for policy alone: nothing is read for it
+        """A turn that was proposed, one that was forwarded, or a held call that a person changed or declined."""
+        match event.fact:
+            case CallDecided(decision="decline") as decided:
+                return await self._keep_decline(event, decided)
+            case CallDecided(edited=None):
+                return  # for policy alone: nothing is read for it
         await respond(self._log, event, self._react)
+
+    async def _keep_decline(self, event: Event, decided: CallDecided) -> None:
+        history = await self._log.read(event.key, at=event)
+        started = history.started
+        if started is None or not declines_a_write(history, decided):
+            return
+        if toolset := self._toolsets.get(started.toolset):
+            caller = Caller.of(event.key, started, decided.turn)
+            await self._turns.keep_decline(caller, toolset, decided.call_id, event.time)
 
     async def _react(self, history: History, event: Event) -> Draft | None:
         match owed(history, event):

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeVar
 
 import structlog
@@ -14,7 +15,7 @@ from psycopg import AsyncCursor, Rollback, errors
 from psycopg.rows import DictRow
 from psycopg_pool import AsyncConnectionPool
 
-from tools_shop import authority, calls, receipts, totals
+from tools_shop import authority, calls, declines, receipts, totals
 from tools_shop.authority import Record
 from tools_shop.caller import Caller
 from tools_shop.calls import Call
@@ -141,6 +142,17 @@ class Turns:
         async with self._pool.connection() as connection, connection.transaction():
             await bind(connection, caller.tenant)
             return await receipts.find(connection, caller)
+
+    async def keep_decline(self, caller: Caller, toolset: Toolset, call_id: str, at: datetime) -> None:
+        """Keeps that a person declined a call, whatever becomes of its turn. Under the customer's lock, as guards are
+        looked at: an execution was committed before, or knows of it."""
+
+        async def keep() -> None:
+            async with self._pool.connection() as connection, connection.transaction():
+                tx = await begin(connection, toolset.tables, caller, (), counts=False)
+                await declines.keep(tx, caller, call_id, at)
+
+        await _again(keep)
 
     # Reads only: no lock, no receipt, one round trip
 
@@ -293,11 +305,10 @@ def _as_quoted(turn: Turn, running: Sequence[Call], outcomes: Outcomes, order: O
 
 
 async def _keep_declines(tx: Transaction, turn: Turn, order: Order) -> None:
-    """For the cooling-off of the turns after this one."""
+    """Where the turn is executed before the decision was heard. What nobody decided in time was declined by no one."""
     for call in turn.calls:
-        if call.call_id in order.declined and call.kind == "write" and tx.customer is not None:
-            caller = turn.caller
-            await tx.row(_DECLINED, [caller.tenant, caller.run, caller.turn, call.call_id, tx.customer])
+        if call.call_id in order.declined and call.call_id in order.notes and call.kind == "write":
+            await declines.keep(tx, turn.caller, call.call_id)
 
 
 def _results(turn: Turn, order: Order, outcomes: Outcomes) -> list[CallResult]:
@@ -330,8 +341,3 @@ def _unauthorised(turn: Turn, missing: Mapping[str, Refusal]) -> list[CallResult
 def of_receipt(receipt: Receipt) -> Executed:
     """What its receipt says of a turn that was executed."""
     return Executed(receipt.attempt, receipt.results, receipt.id, receipt.approved_by)
-
-
-_DECLINED = """
-insert into shop.declines (tenant, run, turn, call_id, customer_id) values (%s, %s, %s, %s, %s) returning call_id
-"""
