@@ -121,6 +121,24 @@ def turns(draw: st.DrawFn) -> list[CallQuote]:
 
 
 @st.composite
+def days(draw: st.DrawFn) -> list[CallQuote]:
+    """A turn's ordinary refunds to one customer who was paid something earlier that day."""
+    today, calls = draw(st.sampled_from([0, 0, 50, 100, 150])), []
+    for number, pounds in enumerate(draw(st.lists(st.integers(1, 80), min_size=1, max_size=3))):
+        today += pounds
+        calls.append(refund(f"call-{number}", 100 * pounds, today=100 * today))
+    return calls
+
+
+@st.composite
+def approvals(draw: st.DrawFn) -> list[tuple[int, Person, str, bool, int]]:
+    """These people approve every call of a turn, as far as they are asked."""
+    limited = [by.model_copy(update={"limit_minor": 15_000}) for by in (SAM, LEE)]
+    people = draw(st.lists(st.sampled_from([SAM, SUE, LEE, LIA, *limited]), min_size=1, max_size=3))
+    return [(which, by, "approve", True, 1) for by in people for which in range(4)]
+
+
+@st.composite
 def decisions(draw: st.DrawFn) -> tuple[int, Person, str, bool, int]:
     """Which call, by whom, what, for the digest as quoted or another, and how many minutes later."""
     return (

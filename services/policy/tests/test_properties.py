@@ -26,11 +26,11 @@ from contracts.verify import verify_run
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from policy import domain
-from policy.pack import PolicyPack, Tier
+from policy.pack import Limits, PolicyPack, Tier
 from policy.rules import AskPeople, Judgement, Refuse, Run, judge, stricter
 from pydantic import ValidationError
 
-from .drawn import ROLES, decisions, packs, turns
+from .drawn import ROLES, approvals, days, decisions, packs, turns
 from .quotes import ABOUT, refund
 from .told import LEE, LIA, SAM, SUE, Told
 
@@ -279,6 +279,18 @@ def test_nothing_above_a_limit_is_forwarded_without_enough_different_people(
     wrong = [found.says for found in verify_run(list(run.history.events))]
     about = ("without the decisions", "verdict was not", "never forwarded", "what is forwarded", "what is held")
     assert not [says for says in wrong if any(words in says for words in about)]
+
+
+@given(packs(modes=("enforce",)), days(), approvals(), st.data())
+def test_what_a_customer_is_refunded_in_a_day_is_released_by_the_people_of_all_of_it(
+    pack: PolicyPack, calls: list[CallQuote], said: list[Said], data: st.DataObject
+) -> None:
+    run = Told(pack.model_copy(update={"limits": Limits()}))
+    tell(run, calls, said, data)
+    execute(run, calls)
+
+    holds_for_every_run(run)
+    assert not [found for found in verify_run(list(run.history.events)) if "without the decisions" in found.says]
 
 
 @given(packs(), turns(), st.lists(decisions(), max_size=6), st.randoms())
