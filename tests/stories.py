@@ -206,7 +206,7 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "digest"),
     (re.compile(r"RF-[0-9A-F]{10}"), "RF"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"), "time"),
-    (re.compile(r'"refunds_today_of_tenant":\d+'), '"refunds_today_of_tenant":n'),
+    (re.compile(r'"(refund(?:s|ed)_today_(?:of_tenant|by_profile)(?:_minor)?)":\d+'), r'"\1":n'),
 )
 
 
