@@ -1,6 +1,7 @@
 """The HTTP interface, on a real broker and a real database."""
 
 import asyncio
+import re
 from typing import Any
 
 import httpx
@@ -80,6 +81,25 @@ async def test_a_cookie_changes_things_only_from_the_consoles_own_pages(world: W
             problem(await browser.post("/v1/tickets/TCK-2004/runs", headers=headers), 403)
         own = await browser.post("/v1/tickets/TCK-2004/runs", headers={"Origin": world.url})
         assert own.status_code == 202
+
+
+async def test_a_page_does_nothing_in_the_name_of_who_signed_in_after_it_was_opened(world: World) -> None:
+    await world.ticket()
+    cookies = {"turngate_session": world.token("alex")}
+    own = {"Origin": world.url}
+    async with httpx.AsyncClient(base_url=world.url, cookies=cookies, headers=own) as browser:
+        page = (await browser.get("/tickets/TCK-2004")).text
+        (action,) = set(re.findall(r'action="(/tickets/TCK-2004/runs\?for=\w+)"', page))
+        browser.cookies.set("turngate_session", world.token("lee"))
+
+        answer = await browser.post(action)
+        assert (answer.status_code, "Somebody else is signed in" in answer.text) == (409, True)
+        assert not re.findall(r"<form method=.post. action=.[^?]*.>", page), "a form does not say whose page it is on"
+
+        browser.cookies.set("turngate_session", world.token("alex"))
+        page = (await browser.get("/tickets/TCK-2004")).text
+        (action,) = set(re.findall(r'action="(/tickets/TCK-2004/runs\?for=\w+)"', page))
+        assert (await browser.post(action)).status_code in (200, 202, 303)
 
 
 # Tickets

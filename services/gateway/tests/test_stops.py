@@ -152,7 +152,7 @@ async def test_a_stop_stands_on_every_page_while_it_is_set(world: World) -> None
         assert (await sam.get("/stops")).status_code == 403
         assert (await sam.post("/stops", data=form)).status_code == 403
         page = (await ada.get("/stops")).text
-        [action] = re.findall(r'action="(/stops/[\w-]+/lift)"', page)
+        [action] = re.findall(r'action="(/stops/[\w-]+/lift\?for=\w+)"', page)
         await ada.post(action, data={})
         assert "is stopped" not in (await sam.get("/tickets")).text
 

@@ -14,6 +14,7 @@ from fastapi.security import HTTPBearer
 from gateway.domain import NOT_IN_THEIR_NAME
 from gateway.metrics import STREAMS
 from gateway.problems import Problem
+from gateway.sessions import session_of
 
 if TYPE_CHECKING:
     from gateway.ports import Gateway
@@ -92,6 +93,14 @@ async def asker(request: Request) -> Principal:
         ) from error
     if gateway.sessions.ended(principal):
         raise Problem(401, "Signed out", "This sign-in was ended. Sign in again.", {"WWW-Authenticate": "Bearer"})
+    # A page says by whose sign-in it was made: another tab may have changed who this browser's cookie is of.
+    if request.method not in SAFE and request.query_params.get("for", session_of(principal)) != session_of(principal):
+        raise Problem(
+            409,
+            "Somebody else is signed in",
+            f"This page was opened by another sign-in than this browser has now, {principal.subject}'s. "
+            "Nothing was done. Reload the page and look who you are.",
+        )
     if "tenant" in request.query_params or any(name in request.headers for name in TENANT_HEADERS):
         raise Problem(
             400,

@@ -216,7 +216,7 @@ async def _inbox_frame(ports: Gateway, asker: Principal, seen: Sight, run: str, 
         ticket = await ports.desk.ticket(asker.tenant, view.ticket)
     if view is not None and ticket is not None:
         current = await seen.ticket(ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]}))
-        html = render.part("ticket_row.html", "ticket_row", queue.line(current, asker, now), zone, now)
+        html = render.part("ticket_row.html", "ticket_row", queue.line(current, asker, now), asker, zone, now)
         changes.append(change(f"ticket-{ticket.ticket}", html, "tickets"))
     if card is not None:
         follows = card.state == "running" or (
