@@ -238,7 +238,9 @@ async def test_the_key_of_a_start_does_not_start_another_kind_of_run(world: Worl
             other = await alex.post("/v1/tickets/TCK-2004/runs", headers=key, json={"max_steps": 6})
             assert problem(other, 422)["title"] == "Idempotency-Key used before"
             same = await alex.post("/v1/tickets/TCK-2004/runs", headers=key, json={"max_steps": 5})
-            assert (same.status_code, same.json()["run"]) == (200, "TCK-2004-1")
+            # 202 again while the views have not come to the run yet: then it is found by trying to start it.
+            assert same.status_code in (200, 202)
+            assert same.json()["run"] == "TCK-2004-1"
             if state == "running":
                 await world.others.say("TCK-2004-1", ended())
 
