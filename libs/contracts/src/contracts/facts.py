@@ -209,7 +209,7 @@ class Guard(Part):
 class Needs(Part):
     """Who may release a hold: so many different people of this role or a higher one.
 
-    amount_minor: what they release, which the own limit of each has to reach.
+    amount_minor: what the customer is refunded that day with this, which the own limit of each has to reach.
     """
 
     role: Literal["approver", "lead"] = "approver"
