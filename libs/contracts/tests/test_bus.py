@@ -410,7 +410,7 @@ async def test_asking_what_one_may_not_is_refused_at_once(house: House) -> None:
 
 @own_server
 async def test_following_what_one_may_not_read_is_refused_at_once(house: House) -> None:
-    bus = await house.bus("tools-shop")
+    bus = await house.bus("agent-runner")
     log = JetStreamLog(bus.nc, stream=TENANTS)
     bus.on_error.append(log.on_error)
     with pytest.raises(Forbidden, match=r"\$JS\.API\.DIRECT\.GET\.TENANTS"):

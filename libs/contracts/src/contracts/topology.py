@@ -45,7 +45,7 @@ HEARS_TENANTS: dict[str, tuple[str, ...]] = {
 }
 # Who says, and who reads along in every process.
 SAYS_TENANTS = ("approvals",)
-READS_TENANTS = ("policy", "agent-runner", "gateway", "tools-shop")
+READS_TENANTS = ("policy", "gateway", "tools-shop")
 
 # Requests that a service answers.
 ANSWERS: dict[str, tuple[str, ...]] = {
