@@ -33,18 +33,6 @@ from .told import ALEX, KEY, PACK, TWO, hold, quote
 
 
 @pytest.fixture
-def mint(tmp_path: Path) -> Mint:
-    return Mint.at(tmp_path)
-
-
-@pytest.fixture
-async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
-    async with world(fresh_nats.url, *fresh_nats.user("setup")) as others:
-        await others.say(KEY, started(ALEX))
-        yield others
-
-
-@pytest.fixture
 async def gateway(fresh_nats: NatsAccess, mint: Mint) -> AsyncIterator[Gateway]:
     async with connected(fresh_nats, "gateway") as bus:
         yield Gateway(bus, mint)

@@ -1,20 +1,13 @@
 """What a decision is answered, when the log takes its time."""
 
 from datetime import timedelta
-from pathlib import Path
 
-import pytest
 from approvals.handlers import deciding
 from contracts.facts import CallDecided, Json
 from contracts.identity import Verifier
 
 from .tokens import Mint
 from .told import KEY, START, Told, hold
-
-
-@pytest.fixture
-def mint(tmp_path: Path) -> Mint:
-    return Mint.at(tmp_path)
 
 
 async def nobody(subject: str, body: Json) -> Json:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,18 +55,6 @@ class Tenants:
 def tenants(tmp_path: Path) -> Tenants:
     (tmp_path / "tenants").mkdir()
     return Tenants(tmp_path / "tenants")
-
-
-@pytest.fixture
-def mint(tmp_path: Path) -> Mint:
-    return Mint.at(tmp_path)
-
-
-@pytest.fixture
-async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
-    async with world(fresh_nats.url, *fresh_nats.user("setup")) as others:
-        await others.say(KEY, started(ALEX))
-        yield others
 
 
 async def held_run(others: World, *holds: Hold, key: RunKey = KEY, **times: float) -> None:

@@ -19,6 +19,13 @@ def carries_over(was: CallQuote, now: CallQuote) -> bool:
     return before is not None and after is not None and 0 < after <= before
 
 
+def day_total(held: int | None, was: CallQuote, now: CallQuote) -> int | None:
+    """What the customer is refunded that day all together: what the hold of `was` says, with the one amount for the
+    other. As far as that is not known, what `now` moves."""
+    before, after = (quote.effect.amount_minor if quote.effect else None for quote in (was, now))
+    return after if held is None or before is None or after is None else held - before + after
+
+
 def objection(was: CallQuote, now: CallQuote) -> str | None:
     """Why a held call may not be approved as changed into `now`; None if it may. Both are quotes of the same call."""
     if now.digest == was.digest or now.arguments == was.arguments:

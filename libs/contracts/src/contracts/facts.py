@@ -14,12 +14,22 @@ Text = Annotated[str, StringConstraints(max_length=64_000)]
 Minor = Annotated[int, Field(ge=-(2**53) + 1, le=2**53 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Turn = Annotated[int, Field(ge=1, le=1_000_000)]
-Attempt = Annotated[int, Field(ge=1, le=3)]
+MOST_ATTEMPTS = 3
+Attempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
 # A fourth quote is only ever refused: the world keeps changing.
-LastAttempt = Annotated[int, Field(ge=1, le=4)]
+LastAttempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS + 1)]
 MOST_CALLS = 64
 # The one argument of a call whose arguments no JSON object can hold: why, and how they began.
 UNREADABLE = "$unreadable"
+GuardName = Literal[
+    "refunded_today_by_customer",
+    "refunds_today_by_customer",
+    "refunded_today_by_profile",
+    "refunded_today_of_tenant",
+    "refunds_today_of_tenant",
+    "last_refund_of_customer",
+    "last_decline_of_customer",
+]
 T = TypeVar("T")
 # What the schema says of a field that can hold personal data, and how `contracts.personal` knows it.
 PERSONAL: dict[str, Any] = {"x-personal": True}
@@ -193,15 +203,7 @@ class Guard(Part):
     the last one before the turn.
     """
 
-    name: Literal[
-        "refunded_today_by_customer",
-        "refunds_today_by_customer",
-        "refunded_today_by_profile",
-        "refunded_today_of_tenant",
-        "refunds_today_of_tenant",
-        "last_refund_of_customer",
-        "last_decline_of_customer",
-    ]
+    name: GuardName
     subject: Name
     at_most: Minor
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from contracts.canonical import sha256
-from contracts.edits import objection
+from contracts.edits import day_total, objection
 from contracts.events import Draft, Event, event_id
 from contracts.facts import (
+    MOST_ATTEMPTS,
     CallDecided,
     CallQuote,
     DecisionRefused,
@@ -42,8 +43,6 @@ READS = (
 RECORDED_REFUSALS = 5
 # Whom a hold goes to that its own role leaves alone.
 NEXT_ROLE = "lead"
-# A quote behind the last is refused, so what a person makes of that one would come to nothing.
-MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +89,11 @@ def changed(
     """What becomes of an approval with changes, now that is known what the call would do with them."""
     if (why := objection(may.was, quoted)) is not None:
         return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
-    today = _today(may, quoted)
+    today = day_total(may.needs.amount_minor, may.was, quoted)
     if not within_own_limit(by, may.needs.model_copy(update={"amount_minor": today})):
         no = No(403, "Above your limit", _above_own_limit(quoted, today, by))
         return _on_record(history, asked, by, no, now)
     return _decided(asked, by, may.held, quoted.arguments)
-
-
-def _today(may: Changes, quoted: CallQuote) -> int | None:
-    """What the customer would be refunded today all together: what the hold says, with the one amount for the other."""
-    was, now = (quote.effect.amount_minor if quote.effect else None for quote in (may.was, quoted))
-    if now is None or was is None or may.needs.amount_minor is None:
-        return now
-    return may.needs.amount_minor - was + now
 
 
 def _decided(asked: Decide, by: Principal, held: Event | None, arguments: Json | None = None) -> Draft:
@@ -269,6 +260,7 @@ def _above_own_limit(quoted: CallQuote | None, today: int | None, by: Principal)
 
 
 def _not_to_be_changed(held: HeldTurn, asked: Decide) -> No | None:
+    # A quote behind the last is refused, so what a person makes of that one would come to nothing.
     if asked.edited is not None and held.fact.attempt >= MOST_ATTEMPTS:
         return No(
             409,

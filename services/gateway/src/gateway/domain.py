@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from contracts.edits import carries_over, objection
+from contracts.edits import carries_over, day_total, objection
 from contracts.events import Draft, Event, event_id
 from contracts.facts import CallQuote, CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
@@ -175,10 +175,7 @@ class Edited:
 
 
 def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker: Principal) -> Edited:
-    # What the customer would be refunded today all together: what the hold says, with the one amount for the other.
-    before, amount = (quote.effect.amount_minor if quote.effect else None for quote in (was, now))
-    today = call.hold.needs.amount_minor
-    today = amount if today is None or before is None or amount is None else today - before + amount
+    today = day_total(call.hold.needs.amount_minor, was, now)
     lower = call.hold.needs.model_copy(update={"amount_minor": today})
     as_now = call.model_copy(update={"hold": call.hold.model_copy(update={"needs": lower})})
     refused = objection(was, now) or may_decide(view, as_now, asker)

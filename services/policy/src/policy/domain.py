@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from contracts.events import Draft, Event
 from contracts.facts import (
+    MOST_ATTEMPTS,
     CallDecided,
     CallQuote,
     CallResult,
@@ -37,7 +38,6 @@ READS = (
     "approvals.call-decided",
     "approvals.hold-expired",
 )
-MOST_ATTEMPTS = 3
 NO_PACK = Pack(name="none", version=0, digest=hashlib.sha256().hexdigest())
 
 Outcome = Run | Released | Declined | Hold | Refuse

@@ -4,22 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
 
-from contracts.facts import CallQuote, Guard
+from contracts.facts import CallQuote, Guard, GuardName
 from contracts.money import Money
 
 from policy.pack import Limit, PolicyPack
 
-GuardName = Literal[
-    "refunded_today_by_customer",
-    "refunds_today_by_customer",
-    "refunded_today_by_profile",
-    "refunded_today_of_tenant",
-    "refunds_today_of_tenant",
-    "last_refund_of_customer",
-    "last_decline_of_customer",
-]
 _HARD = Limit(then="refuse")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from contracts.datakeys import JetStreamKeys
+from contracts.datakeys import KEPT, JetStreamKeys
 from contracts.subjects import DEAD, RunKey
 
 from turngate import records
@@ -23,7 +23,6 @@ from turngate.setup import in_database
 from turngate.sign_in import sign_in
 
 DEFAULT_PEOPLE = {"acme": "ada"}
-KEYS_ARE_KEPT = 5.0  # seconds, in the services
 
 
 def erase(
@@ -69,7 +68,7 @@ async def _destroy(broker: Broker, tenant: str, runs: list[str]) -> tuple[int, i
         keys = JetStreamKeys(client)
         destroyed = sum([await keys.erase(RunKey(tenant, run)) for run in runs])
         # A service that had a key in hand has let it go by then: from here on nobody opens anything.
-        await asyncio.sleep(KEYS_ARE_KEPT if destroyed else 0)
+        await asyncio.sleep(KEPT if destroyed else 0)
         return destroyed, await _dead_letters(client, {f"run.{tenant}.{run}" for run in runs})
 
 
