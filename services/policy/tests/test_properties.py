@@ -373,7 +373,10 @@ def tightened(pack: PolicyPack, data: st.DataObject) -> PolicyPack:
     text = pack.model_dump()
     tiers, limits = text["refund"]["tiers"], text["limits"]
     tier = data.draw(st.sampled_from(tiers), "tier")
-    ways = ["automatic", "tier", "people", "role", "one of", "new", "lower", "harder", "unnamed"]
+    ways = ["automatic", "tier", "people", "role", "one of", "new", "lower", "unnamed"]
+    if not pack.audits:
+        # Under audit a refusal is only put on record, so a hold that is made into one asks for less, not for more.
+        ways.append("harder")
     what = data.draw(st.sampled_from(ways), "tighter")
     lower = data.draw(st.integers(1, 100), "lower")
     standing = [limit for name, limit in limits.items() if limit and name not in ("own_customer_only", "profile_day")]
