@@ -21,10 +21,11 @@ import structlog
 from contracts.bus import Bus
 from contracts.connection import settle
 from contracts.errors import Forbidden
-from contracts.facts import CATALOGUE, TENANT_FACTS
+from contracts.facts import CATALOGUE
 from contracts.requests import Requests
 from contracts.settings import ServiceSettings
 from contracts.subjects import DEAD, KEYS, RUNS, TENANTS, TIMERS
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import ANSWERS, AUTHORS, BESIDE, HEARS, HEARS_DEAD, HEARS_TENANTS, HEARS_TIMERS, permissions
 from nats.aio.client import Client
 from psycopg import sql

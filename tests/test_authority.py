@@ -10,8 +10,9 @@ from contracts.bus import Bus
 from contracts.errors import Forbidden
 from contracts.events import Draft
 from contracts.examples import EXAMPLES
-from contracts.facts import CallDecided, Fact, Person, TurnForwarded, TurnQuoted
+from contracts.facts import CallDecided, Fact, TurnForwarded, TurnQuoted
 from contracts.log import JetStreamLog
+from contracts.parts import Person
 from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
 from turngate.running import RunningSystem

@@ -4,20 +4,9 @@ from typing import Any
 
 import pytest
 from contracts.events import Draft, Event
-from contracts.facts import (
-    CallDecided,
-    CallResult,
-    DecisionRefused,
-    Fact,
-    Pack,
-    Person,
-    TurnExecuted,
-    TurnForwarded,
-    TurnHeld,
-    TurnQuoted,
-    Verdict,
-)
+from contracts.facts import CallDecided, DecisionRefused, Fact, TurnExecuted, TurnForwarded, TurnHeld, TurnQuoted
 from contracts.log import JetStreamLog
+from contracts.parts import CallResult, Pack, Person, Verdict
 from contracts.subjects import RunKey
 from turngate import records
 from turngate.running import RunningSystem

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from contracts.events import Event
-from contracts.facts import CATALOGUE, TENANT_FACTS, HoldExpired, RunStarted, TurnHeld
+from contracts.facts import CATALOGUE, HoldExpired, RunStarted, TurnHeld
+from contracts.tenant_facts import TENANT_FACTS
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import httpx
 import psycopg
 from contracts.events import Event, from_document
-from contracts.facts import CallResult, Fact, TurnExecuted, TurnHeld
+from contracts.facts import Fact, TurnExecuted, TurnHeld
+from contracts.parts import CallResult
 from psycopg.rows import dict_row
 from standin.director import Director
 from turngate.api import Api

@@ -4,18 +4,8 @@ from datetime import UTC, datetime
 
 from contracts.canonical import sha256
 from contracts.events import Draft, Event, write
-from contracts.facts import (
-    CallQuote,
-    CallResult,
-    Effect,
-    Fact,
-    RunEnded,
-    ToolCall,
-    TurnExecuted,
-    TurnProposed,
-    TurnQuoted,
-    Usage,
-)
+from contracts.facts import Fact, RunEnded, TurnExecuted, TurnProposed, TurnQuoted
+from contracts.parts import CallQuote, CallResult, Effect, ToolCall, Usage
 from contracts.subjects import RunKey
 
 DIGEST = sha256("")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from contracts.facts import CallQuote, Effect, Needs, QuoteFacts
+from contracts.parts import CallQuote, Effect, Needs, QuoteFacts
 from policy.limits import About
 from policy.pack import PolicyPack
 from policy.rules import AskPeople, Refuse, judge

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from contracts.events import Event
 from contracts.facts import (
-    CallQuote,
     ReplyGiven,
     RunCancelled,
     RunEnded,
@@ -17,6 +16,7 @@ from contracts.facts import (
     TurnProposed,
     TurnQuoted,
 )
+from contracts.parts import CallQuote
 
 
 @dataclass(frozen=True, slots=True)

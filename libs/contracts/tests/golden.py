@@ -13,10 +13,12 @@ from pathlib import Path
 from contracts import events
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES, TENANT_EXAMPLES
-from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
+from contracts.facts import CATALOGUE, Fact
+from contracts.parts import Json
 from contracts.personal import plan_of
 from contracts.sealing import KEY_BYTES, DataKey, Gone
 from contracts.subjects import RunKey, TenantKey
+from contracts.tenant_facts import TENANT_FACTS
 
 FOLDER = Path(__file__).with_name("golden")
 KEY = RunKey("acme", "TCK-2004-1")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contracts import facts as f
+from contracts import parts
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
 from contracts.memory import MemoryLog
@@ -18,25 +19,28 @@ Step = f.Fact | timedelta
 Story = list[Step]
 
 
-def person(name: str, role: str, issuer: str = "https://issuer.example") -> f.Person:
-    return f.Person(subject=name, issuer=issuer, role=role)
+def person(name: str, role: str, issuer: str = "https://issuer.example") -> parts.Person:
+    return parts.Person(subject=name, issuer=issuer, role=role)
 
 
 ALEX, SAM, SUE = person("alex", "operator"), person("sam", "approver"), person("sue", "approver")
 LEE = person("lee", "lead")
-PACK = f.Pack(name="acme", version=1, digest=sha256("pack"))
+PACK = parts.Pack(name="acme", version=1, digest=sha256("pack"))
 READ, REFUND = "call-read", "call-refund"
 PROPOSED = sha256("proposed")
 
 
-def started(by: f.Person = ALEX, **limits: int) -> f.RunStarted:
+def started(by: parts.Person = ALEX, **limits: int) -> f.RunStarted:
     return f.RunStarted(
-        ticket=f.Ticket(
-            reference="TCK-2004", customer=f.Customer(email="tom@example.com", id="cust-1"), subject="Jacket", body="Hi"
+        ticket=parts.Ticket(
+            reference="TCK-2004",
+            customer=parts.Customer(email="tom@example.com", id="cust-1"),
+            subject="Jacket",
+            body="Hi",
         ),
         profile="support",
         requested_by=by,
-        limits=f.Limits(**{"max_steps": 4, "max_cost_micro_usd": 4_000, **limits}),
+        limits=parts.Limits(**{"max_steps": 4, "max_cost_micro_usd": 4_000, **limits}),
         model="stand-in",
         prompt_version="support/1",
         policy_pack="acme",
@@ -49,9 +53,9 @@ def proposed(turn: int = 1, calls: Iterable[str] = (READ, REFUND), cost: int = 1
         turn=turn,
         agent="support",
         content=[],
-        calls=[f.ToolCall(call_id=call, tool=call.removeprefix("call-"), arguments={}) for call in calls],
+        calls=[parts.ToolCall(call_id=call, tool=call.removeprefix("call-"), arguments={}) for call in calls],
         stop_reason="tool_use",
-        usage=f.Usage(),
+        usage=parts.Usage(),
         cost_micro_usd=cost,
         request_digest=PROPOSED,
         tools_digest=PROPOSED,
@@ -76,7 +80,7 @@ def quoted(
         turn=turn,
         attempt=attempt,
         quotes=[
-            f.CallQuote(
+            parts.CallQuote(
                 call_id=call,
                 tool=call.removeprefix("call-"),
                 kind="write" if call == REFUND else "read",
@@ -90,7 +94,7 @@ def quoted(
 
 
 def _money(amount: int, edited: str | None) -> dict[str, Any]:
-    effect = f.Effect(summary="Refund", object="ORD-1", amount_minor=amount, currency="GBP")
+    effect = parts.Effect(summary="Refund", object="ORD-1", amount_minor=amount, currency="GBP")
     return {"effect": effect, "edited": None if edited is None else digest(REFUND, edited)}
 
 
@@ -109,12 +113,12 @@ def held(
             "attempt": attempt,
             "pack": PACK,
             "holds": [
-                f.Hold(
+                parts.Hold(
                     call_id=REFUND,
                     digest=digest(REFUND, world),
                     rule="refund.above_automatic",
                     reason="large",
-                    needs=f.Needs(people=people, one_of_role=one_of_role, amount_minor=amount),
+                    needs=parts.Needs(people=people, one_of_role=one_of_role, amount_minor=amount),
                 )
             ],
             "will_run": [READ],
@@ -126,7 +130,12 @@ def held(
 
 
 def decided(
-    by: f.Person = SAM, decision: str = "approve", world: str = "", *, call: str = REFUND, edited: f.Json | None = None
+    by: parts.Person = SAM,
+    decision: str = "approve",
+    world: str = "",
+    *,
+    call: str = REFUND,
+    edited: parts.Json | None = None,
 ) -> f.CallDecided:
     return f.CallDecided.model_validate(
         {
@@ -153,7 +162,7 @@ def forwarded(
         attempt=attempt,
         pack=PACK,
         verdicts=[
-            f.Verdict(
+            parts.Verdict(
                 call_id=call,
                 verdict="declined" if call in declined else "run",
                 digest=digest(call, world),
@@ -171,7 +180,7 @@ def executed(
         turn=turn,
         attempt=attempt,
         receipt_id="receipt",
-        results=[f.CallResult(call_id=call, content="done", is_error=call in failed) for call in calls],
+        results=[parts.CallResult(call_id=call, content="done", is_error=call in failed) for call in calls],
     )
 
 
@@ -181,7 +190,7 @@ def refused(attempt: int = 1, calls: Iterable[str] = (READ, REFUND)) -> f.TurnRe
         attempt=attempt,
         pack=PACK,
         rule="refund.too_large",
-        results=[f.CallResult(call_id=call, content="no", is_error=True) for call in calls],
+        results=[parts.CallResult(call_id=call, content="no", is_error=True) for call in calls],
     )
 
 
@@ -190,7 +199,7 @@ def replied(cost: int = 1_000) -> f.ReplyGiven:
         content=[],
         text="Done.",
         stop_reason="end_turn",
-        usage=f.Usage(),
+        usage=parts.Usage(),
         cost_micro_usd=cost,
         request_digest=PROPOSED,
     )
@@ -204,7 +213,7 @@ def unfinished(cost: int = 1_000) -> f.AnswerUnfinished:
     return f.AnswerUnfinished(
         content=[],
         stop_reason="max_tokens",
-        usage=f.Usage(),
+        usage=parts.Usage(),
         cost_micro_usd=cost,
         request_digest=PROPOSED,
         next="continue",

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from contracts import asyncapi, events
 from contracts.events import SOURCES
-from contracts.facts import CATALOGUE, TENANT_FACTS, Json
+from contracts.facts import CATALOGUE
+from contracts.parts import Json
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import AUTHORS
 
 from . import golden

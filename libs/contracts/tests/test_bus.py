@@ -19,9 +19,10 @@ from contracts.bus import Bus
 from contracts.errors import CorruptLog, Forbidden, Outage
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
-from contracts.facts import Json, PersonSaid
+from contracts.facts import PersonSaid
 from contracts.history import History
 from contracts.log import JetStreamLog
+from contracts.parts import Json
 from contracts.settings import ACK_WAIT
 from contracts.subjects import TENANTS, RunKey
 

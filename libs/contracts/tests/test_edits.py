@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from contracts.canonical import sha256
 from contracts.edits import carries_over
-from contracts.facts import CallQuote, Effect
+from contracts.parts import CallQuote, Effect
 from hypothesis import given
 from hypothesis import strategies as st
 

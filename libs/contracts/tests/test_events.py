@@ -10,9 +10,10 @@ from contracts import events
 from contracts.errors import CorruptLog
 from contracts.events import TRAIL_LENGTH, Draft, Event, Link, event_id
 from contracts.examples import EXAMPLES
-from contracts.facts import CATALOGUE, CustomerSaid, Json
+from contracts.facts import CATALOGUE, CustomerSaid
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.parts import Json
 from contracts.subjects import BadToken, RunKey, parse, token
 from hypothesis import example, given
 from hypothesis import strategies as st

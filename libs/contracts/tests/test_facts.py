@@ -9,7 +9,9 @@ import pytest
 from contracts import events
 from contracts.events import LARGEST, Draft
 from contracts.examples import EXAMPLES
-from contracts.facts import CATALOGUE, TENANT_FACTS, TERMINAL_STATUSES, Author, Fact, Json, RunEnded, Status
+from contracts.facts import CATALOGUE, TERMINAL_STATUSES, Fact, RunEnded, Status
+from contracts.parts import Author, Json
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import AUTHORS
 from pydantic import BaseModel, ValidationError
 

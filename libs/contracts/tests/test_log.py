@@ -14,11 +14,12 @@ from contracts.canonical import canonical
 from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import TRAIL_LENGTH, Draft, Event, Link
 from contracts.examples import EXAMPLES
-from contracts.facts import CustomerSaid, Json, RunEnded, RunStarted
+from contracts.facts import CustomerSaid, RunEnded, RunStarted
 from contracts.handler import respond, say
 from contracts.history import History
 from contracts.log import JetStreamLog, Log
 from contracts.memory import MemoryLog
+from contracts.parts import Json
 from contracts.subjects import RunKey
 from contracts.verify import verify_run
 from nats.aio.client import Client

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from contracts.facts import Customer, Needs, Person
 from contracts.identity import ROLES, Principal
+from contracts.parts import Customer, Needs, Person
 from contracts.people import RANKS, enough, is_the_customer, may_release, reaches, same
 
 from .stories import ALEX, LEE, SAM, SUE, person, started

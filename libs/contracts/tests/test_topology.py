@@ -11,10 +11,11 @@ from contracts.connection import settle
 from contracts.errors import Forbidden
 from contracts.events import Draft
 from contracts.examples import EXAMPLES
-from contracts.facts import CATALOGUE, TENANT_FACTS
+from contracts.facts import CATALOGUE
 from contracts.history import History
 from contracts.requests import Requests
 from contracts.subjects import RunKey
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import ANSWERS, ASKS, AUTHORS, BESIDE, HEARS, HEARS_DEAD, HEARS_TIMERS, READER, permissions
 
 from .servers import SOON, House, Server, own_server

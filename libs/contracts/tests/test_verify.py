@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from contracts import events
+from contracts import events, parts
 from contracts import facts as f
 from contracts.events import Draft, Event, Link
 from contracts.history import History
@@ -232,7 +232,7 @@ def behind(story: Story, fact: type[f.Fact], *steps: Step) -> Story:
     return [*story[: at + 1], *steps, *story[at + 1 :]]
 
 
-def released_by(someone: f.Person) -> Story:
+def released_by(someone: parts.Person) -> Story:
     return change(RELEASED, f.CallDecided, by=someone.model_dump())
 
 

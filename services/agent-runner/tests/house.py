@@ -14,20 +14,10 @@ from agent_runner.settings import Settings
 from contracts.bus import Bus
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
-from contracts.facts import (
-    CallQuote,
-    CallResult,
-    CustomerSaid,
-    Fact,
-    Json,
-    TurnExecuted,
-    TurnForwarded,
-    TurnProposed,
-    TurnQuoted,
-    Verdict,
-)
+from contracts.facts import CustomerSaid, Fact, TurnExecuted, TurnForwarded, TurnProposed, TurnQuoted
 from contracts.history import History
 from contracts.log import JetStreamLog
+from contracts.parts import CallQuote, CallResult, Json, Verdict
 from contracts.subjects import RunKey
 from contracts.verify import verify
 from nats.aio.client import Client

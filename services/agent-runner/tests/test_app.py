@@ -13,15 +13,8 @@ import psycopg
 import pytest
 from agent_runner.settings import Settings
 from contracts.events import Event
-from contracts.facts import (
-    Json,
-    Limits,
-    ReplyGiven,
-    RunCancelled,
-    RunEnded,
-    TurnExecuted,
-    TurnProposed,
-)
+from contracts.facts import ReplyGiven, RunCancelled, RunEnded, TurnExecuted, TurnProposed
+from contracts.parts import Json, Limits
 from nats.aio.msg import Msg
 from standin.director import Director
 from turngate.testing import Database, NatsAccess

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agent_runner.arguments import LONGEST, read
 from contracts.canonical import canonical
-from contracts.facts import UNREADABLE
+from contracts.parts import UNREADABLE
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,8 +6,6 @@ import pytest
 from agent_runner.domain import Ask, abandoned, awaits_customer, out_of_money, overdue
 from contracts.facts import (
     AnswerUnfinished,
-    CallResult,
-    Limits,
     ReplyGiven,
     RunCancelled,
     RunEnded,
@@ -15,6 +13,7 @@ from contracts.facts import (
     TurnExecuted,
     TurnProposed,
 )
+from contracts.parts import CallResult, Limits
 
 from .told import ALEX, Told, answer, call, started, text, ticket
 

@@ -12,7 +12,7 @@ from agent_runner.model import Model, Unusable
 from agent_runner.prices import Prices
 from agent_runner.request import Request, Tools, build
 from contracts.errors import Outage
-from contracts.facts import UNREADABLE, Limits
+from contracts.parts import UNREADABLE, Limits
 from standin.director import Director
 
 from .told import DIGEST, PROMPT, Told, started, text

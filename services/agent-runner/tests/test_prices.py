@@ -2,7 +2,7 @@
 
 import pytest
 from agent_runner.prices import NoPrice, Price, Prices, Rates
-from contracts.facts import Usage
+from contracts.parts import Usage
 from hypothesis import given
 from hypothesis import strategies as st
 

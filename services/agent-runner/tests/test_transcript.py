@@ -5,8 +5,8 @@ import json
 import pytest
 from agent_runner.domain import Ask
 from agent_runner.transcript import Agent, Customer, Note, Results, messages, neutral
-from contracts.facts import Customer as Sender
-from contracts.facts import ToolCall
+from contracts.parts import Customer as Sender
+from contracts.parts import ToolCall
 from hypothesis import given
 from hypothesis import strategies as st
 from standin import request as api

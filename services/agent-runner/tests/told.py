@@ -8,25 +8,10 @@ from agent_runner.domain import Ask, Run, fold, next_step, said
 from agent_runner.profiles import Profiles
 from agent_runner.transcript import Message, messages
 from contracts.events import Draft, Event
-from contracts.facts import (
-    CallResult,
-    Customer,
-    CustomerSaid,
-    Fact,
-    Json,
-    Limits,
-    Pack,
-    Person,
-    RunEnded,
-    RunStarted,
-    Ticket,
-    TurnExecuted,
-    TurnProposed,
-    TurnRefused,
-    Usage,
-)
+from contracts.facts import CustomerSaid, Fact, RunEnded, RunStarted, TurnExecuted, TurnProposed, TurnRefused
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.parts import CallResult, Customer, Json, Limits, Pack, Person, Ticket, Usage
 from contracts.subjects import RunKey
 
 KEY = RunKey("acme", "TCK-1-1")

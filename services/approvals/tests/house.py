@@ -14,8 +14,9 @@ from approvals import app, domain
 from approvals.settings import Settings
 from contracts import setup
 from contracts.bus import Bus
-from contracts.facts import Hold, Json, TurnHeld
+from contracts.facts import TurnHeld
 from contracts.log import JetStreamLog
+from contracts.parts import Hold, Json
 from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
 from contracts.testing import World

@@ -11,7 +11,7 @@ from email.message import Message
 from typing import Any
 
 from aiosmtpd.controller import Controller
-from contracts.facts import Json
+from contracts.parts import Json
 
 Reply = tuple[int, dict[str, str]]
 

@@ -15,14 +15,13 @@ from contracts.facts import (
     DecisionRefused,
     HoldEscalated,
     HoldExpired,
-    Json,
-    Needs,
     ReminderSent,
     RunCancelled,
     TurnHeld,
     TurnQuoted,
 )
 from contracts.log import JetStreamLog
+from contracts.parts import Json, Needs
 from contracts.subjects import TENANTS, RunKey, TenantKey
 from contracts.testing import World, started, world
 from turngate.testing import NatsAccess

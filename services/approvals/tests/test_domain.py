@@ -12,14 +12,12 @@ from contracts.facts import (
     DecisionRefused,
     HoldEscalated,
     HoldExpired,
-    Needs,
-    Person,
     ReminderSent,
     RunCancelled,
     TurnForwarded,
-    Verdict,
 )
 from contracts.history import History
+from contracts.parts import Needs, Person, Verdict
 from contracts.subjects import RunKey
 from contracts.testing import person
 

@@ -9,18 +9,8 @@ from approvals.domain import Changes, Refused
 from approvals.holds import held_turn
 from contracts.edits import objection
 from contracts.events import Event
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    DecisionRefused,
-    Effect,
-    HoldExpired,
-    Needs,
-    Person,
-    RunCancelled,
-    TurnForwarded,
-    Verdict,
-)
+from contracts.facts import CallDecided, DecisionRefused, HoldExpired, RunCancelled, TurnForwarded
+from contracts.parts import CallQuote, Effect, Needs, Person, Verdict
 from contracts.testing import person
 from pydantic import ValidationError
 

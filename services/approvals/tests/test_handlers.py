@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from approvals.handlers import deciding
-from contracts.facts import CallDecided, Json
+from contracts.facts import CallDecided
 from contracts.identity import Verifier
+from contracts.parts import Json
 
 from .tokens import Mint
 from .told import KEY, START, Told, hold

@@ -8,15 +8,8 @@ import pytest
 from approvals.notifications import formats
 from approvals.notifications.notice import Notice, notice
 from contracts.events import Event
-from contracts.facts import (
-    CallQuote,
-    Effect,
-    HoldEscalated,
-    HoldExpired,
-    ReminderSent,
-    RunCancelled,
-    TurnQuoted,
-)
+from contracts.facts import HoldEscalated, HoldExpired, ReminderSent, RunCancelled, TurnQuoted
+from contracts.parts import CallQuote, Effect
 
 from .told import ALEX, TWO, Told, hold
 

@@ -10,7 +10,8 @@ from typing import Any
 import nats
 import pytest
 import standardwebhooks
-from contracts.facts import Hold, Json, TurnQuoted
+from contracts.facts import TurnQuoted
+from contracts.parts import Hold, Json
 from contracts.subjects import RunKey
 from contracts.testing import World, started, world
 from nats.js.errors import NotFoundError

@@ -1,7 +1,8 @@
 """For all people and orders of asking: every hold has one end, by people who may, and nobody counts twice."""
 
 from contracts.events import Event
-from contracts.facts import CallDecided, Hold, HoldExpired, Needs, Person
+from contracts.facts import CallDecided, HoldExpired
+from contracts.parts import Hold, Needs, Person
 from contracts.testing import person
 from hypothesis import given
 from hypothesis import strategies as st

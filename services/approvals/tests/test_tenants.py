@@ -8,10 +8,11 @@ from approvals.answers import Known, No
 from approvals.requests import SAY_OF_TENANT
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
-from contracts.facts import BudgetSet, CustomerErased, Json, Pack, Person, PolicyPromoted, StopLifted, StopSet
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.parts import Json, Pack, Person
 from contracts.subjects import TenantKey
+from contracts.tenant_facts import BudgetSet, CustomerErased, PolicyPromoted, StopLifted, StopSet
 from contracts.testing import person
 from pydantic import ValidationError
 

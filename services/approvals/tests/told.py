@@ -9,10 +9,11 @@ from approvals.domain import Changes, Refused
 from approvals.requests import Decide
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
-from contracts.facts import CallQuote, Effect, Fact, Hold, Needs, Pack, Person, TurnHeld, TurnQuoted
+from contracts.facts import Fact, TurnHeld, TurnQuoted
 from contracts.history import History
 from contracts.identity import ROLES, Principal
 from contracts.memory import MemoryLog
+from contracts.parts import CallQuote, Effect, Hold, Needs, Pack, Person
 from contracts.subjects import RunKey
 from contracts.testing import person, started
 

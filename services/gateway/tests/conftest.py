@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 from contracts.bus import Bus
-from contracts.facts import Json
 from contracts.identity import Issuer as Believed
 from contracts.log import JetStreamLog
+from contracts.parts import Json
 from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
 from contracts.topology import AUTHORS

@@ -6,6 +6,16 @@ from typing import Any
 from contracts.canonical import sha256
 from contracts.facts import (
     CallDecided,
+    ReplyGiven,
+    RunEnded,
+    RunStarted,
+    TurnExecuted,
+    TurnForwarded,
+    TurnHeld,
+    TurnProposed,
+    TurnQuoted,
+)
+from contracts.parts import (
     CallQuote,
     CallResult,
     Customer,
@@ -16,16 +26,8 @@ from contracts.facts import (
     Pack,
     Person,
     QuoteFacts,
-    ReplyGiven,
-    RunEnded,
-    RunStarted,
     Ticket,
     ToolCall,
-    TurnExecuted,
-    TurnForwarded,
-    TurnHeld,
-    TurnProposed,
-    TurnQuoted,
     Usage,
     Verdict,
 )

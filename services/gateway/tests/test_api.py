@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from contracts.facts import Customer
+from contracts.parts import Customer
 from gateway.profiles import Tenant
 from gateway.routes.approvals import earlier
 from gateway.runs import StartRun

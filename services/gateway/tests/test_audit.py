@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from contracts.facts import Customer, CustomerErased, CustomerSaid, Person, StopSet
+from contracts.facts import CustomerSaid
+from contracts.parts import Customer, Person
 from contracts.personal import ERASED
+from contracts.tenant_facts import CustomerErased, StopSet
 from gateway import audit, spreadsheet
 from gateway.redaction import Redaction
 

@@ -11,7 +11,8 @@ from typing import Any
 import jwt
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from contracts.facts import HoldExpired, Json, Person
+from contracts.facts import HoldExpired
+from contracts.parts import Json, Person
 from gateway import app
 from playwright.async_api import Browser, BrowserContext, Locator, Page, async_playwright, expect
 from starlette.applications import Starlette

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from contracts.facts import HoldEscalated, Json, Needs, ReminderSent
+from contracts.facts import HoldEscalated, ReminderSent
+from contracts.parts import Json, Needs
 from playwright.async_api import Browser, Locator, Page, expect
 
 from .conftest import World

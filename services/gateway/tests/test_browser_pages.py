@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from contracts.facts import Customer
+from contracts.parts import Customer
 from playwright.async_api import Browser, expect
 
 from .conftest import World

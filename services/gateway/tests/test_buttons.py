@@ -4,8 +4,9 @@ from typing import Any
 
 import jwt
 import pytest
-from contracts.facts import Json, Needs, Person, TurnHeld
+from contracts.facts import TurnHeld
 from contracts.identity import ROLES as SCOPES_OF
+from contracts.parts import Json, Needs, Person
 from contracts.people import may_release
 from playwright.async_api import Browser, Page, expect
 

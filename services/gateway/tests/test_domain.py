@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from contracts.events import Draft
-from contracts.facts import CustomerSaid, Needs, Person, PersonSaid, RunCancelled, RunFailed, RunTakenOver
+from contracts.facts import CustomerSaid, PersonSaid, RunCancelled, RunFailed, RunTakenOver
 from contracts.history import History
 from contracts.identity import ROLES, Principal
+from contracts.parts import Needs, Person
 from gateway import domain
 from gateway.domain import Refusal, Said
 

@@ -1,8 +1,9 @@
 """Approving with changes: the form's fields, what is typed, and whose approval stands for what."""
 
 import pytest
-from contracts.facts import CallQuote, Effect, Fact, HoldEscalated, Needs, QuoteFacts
+from contracts.facts import Fact, HoldEscalated
 from contracts.identity import Principal
+from contracts.parts import CallQuote, Effect, Needs, QuoteFacts
 from gateway import domain
 from gateway.console import cards, edits, words
 from gateway.console.trajectory import Trajectory

@@ -10,10 +10,11 @@ import httpx
 import pytest
 from contracts.canonical import canonical
 from contracts.events import Draft
-from contracts.facts import Customer, Fact, Person, PersonSaid, RunCancelled, RunErased, RunTakenOver
+from contracts.facts import Fact, PersonSaid, RunCancelled, RunErased, RunTakenOver
 from contracts.history import History
 from contracts.identity import ROLES
 from contracts.memory import MemoryLog
+from contracts.parts import Customer, Person
 from contracts.personal import ERASED, SEALED
 from gateway.redaction import Redaction
 from gateway.shown import LONGEST, Sight, shown

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from contracts.canonical import sha256
 from contracts.events import Draft
-from contracts.facts import Fact, Json, Pack, Person, PolicyPromoted, StopLifted, StopSet
+from contracts.facts import Fact
 from contracts.log import JetStreamLog
+from contracts.parts import Json, Pack, Person
 from contracts.subjects import TENANTS, TenantKey
+from contracts.tenant_facts import PolicyPromoted, StopLifted, StopSet
 from gateway.tenant_facts import TenantView, evolve
 
 from .conftest import World, connect

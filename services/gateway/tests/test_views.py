@@ -1,14 +1,7 @@
 """What a run looks like from outside, fact by fact."""
 
-from contracts.facts import (
-    CustomerSaid,
-    HoldExpired,
-    Needs,
-    RunCancelled,
-    RunErased,
-    RunTakenOver,
-    TurnRefused,
-)
+from contracts.facts import CustomerSaid, HoldExpired, RunCancelled, RunErased, RunTakenOver, TurnRefused
+from contracts.parts import Needs
 from gateway.views import HeldCall, Moved, RunView, Seat, evolve, fold
 
 from .facts import (

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from contracts.facts import Effect
+from contracts.parts import Effect
 from gateway.console import words
 from gateway.views import Moved
 

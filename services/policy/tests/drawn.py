@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from contracts.canonical import sha256
-from contracts.facts import CallQuote, Person
+from contracts.parts import CallQuote, Person
 from contracts.testing import person
 from hypothesis import strategies as st
 from policy.pack import PolicyPack

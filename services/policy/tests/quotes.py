@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contracts.canonical import sha256
-from contracts.facts import CallQuote, Effect, QuoteFacts
+from contracts.parts import CallQuote, Effect, QuoteFacts
 from policy.limits import About
 
 PACK = """\

@@ -13,19 +13,11 @@ import nats
 import pytest
 from contracts.bus import Bus
 from contracts.events import Draft, Event
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    Pack,
-    Person,
-    PolicyPromoted,
-    TurnForwarded,
-    TurnHeld,
-    TurnQuoted,
-    TurnRefused,
-)
+from contracts.facts import CallDecided, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.log import JetStreamLog
+from contracts.parts import CallQuote, Pack, Person
 from contracts.subjects import TENANTS, RunKey, TenantKey
+from contracts.tenant_facts import PolicyPromoted
 from contracts.testing import PATIENCE, World, started, world
 from nats.aio.client import Client
 from policy import app, domain

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from contracts.facts import CallQuote, TurnForwarded, TurnHeld, TurnRefused
+from contracts.facts import TurnForwarded, TurnHeld, TurnRefused
+from contracts.parts import CallQuote
 from policy.pack import PolicyPack, parse
 
 from .quotes import PACK, read, refund, write

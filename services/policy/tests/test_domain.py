@@ -3,18 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    Guard,
-    Person,
-    RunCancelled,
-    TurnForwarded,
-    TurnHeld,
-    TurnQuoted,
-    TurnRefused,
-    Verdict,
-)
+from contracts.facts import CallDecided, RunCancelled, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
+from contracts.parts import CallQuote, Guard, Person, Verdict
 from contracts.testing import person
 from policy import domain
 from policy.pack import PolicyPack, parse

@@ -4,7 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from contracts.facts import CallDecided, CallQuote, Guard, Person, TurnForwarded, TurnHeld, TurnRefused
+from contracts.facts import CallDecided, TurnForwarded, TurnHeld, TurnRefused
+from contracts.parts import CallQuote, Guard, Person
 from contracts.testing import person
 from policy.pack import parse
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from contracts.facts import CallQuote, Guard, Needs, TurnForwarded, TurnHeld, TurnRefused
+from contracts.facts import TurnForwarded, TurnHeld, TurnRefused
+from contracts.parts import CallQuote, Guard, Needs
 from policy.limits import About
 from policy.pack import PolicyPack, parse
 from policy.rules import AskPeople, Judgement, Refuse, Run, judge

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from contracts.facts import Needs
+from contracts.parts import Needs
 from hypothesis import given
 from hypothesis import strategies as st
 from policy import domain, limits, rules

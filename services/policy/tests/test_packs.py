@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
-from contracts.facts import Fact, Pack, PolicyPromoted, StopSet
+from contracts.facts import Fact
 from contracts.memory import MemoryLog
+from contracts.parts import Pack
 from contracts.subjects import TenantKey
+from contracts.tenant_facts import PolicyPromoted, StopSet
 from contracts.testing import person
 from policy.handlers import checking
 from policy.pack import InvalidPack, parse

@@ -8,20 +8,16 @@ from typing import Any
 from contracts.canonical import sha256
 from contracts.facts import (
     CallDecided,
-    CallQuote,
-    CallResult,
     Fact,
     HoldExpired,
-    Person,
-    ToolCall,
     TurnExecuted,
     TurnForwarded,
     TurnHeld,
     TurnProposed,
     TurnQuoted,
     TurnRefused,
-    Usage,
 )
+from contracts.parts import CallQuote, CallResult, Person, ToolCall, Usage
 from contracts.verify import verify_run
 from hypothesis import assume, given
 from hypothesis import strategies as st

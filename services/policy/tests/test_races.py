@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from contracts.facts import CallQuote, Fact, Guard, Person, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
+from contracts.facts import Fact, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
+from contracts.parts import CallQuote, Guard, Person
 from hypothesis import given
 from hypothesis import strategies as st
 from policy.pack import PolicyPack, parse

@@ -1,7 +1,7 @@
 """What may run, what a person must release, what is refused: one quote at a time, then whole turns."""
 
 import pytest
-from contracts.facts import CallQuote, Guard, Needs
+from contracts.parts import CallQuote, Guard, Needs
 from policy.pack import PolicyPack
 from policy.rules import AskPeople, Refuse, Run, guards, judge
 

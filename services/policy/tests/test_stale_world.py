@@ -3,7 +3,8 @@
 from itertools import product
 
 import pytest
-from contracts.facts import CallQuote, TurnForwarded, TurnHeld
+from contracts.facts import TurnForwarded, TurnHeld
+from contracts.parts import CallQuote
 from policy.pack import parse
 
 from .quotes import PACK, refund

@@ -5,17 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contracts.events import Draft, Event
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    Fact,
-    HoldExpired,
-    Person,
-    TurnForwarded,
-    TurnQuoted,
-)
+from contracts.facts import CallDecided, Fact, HoldExpired, TurnForwarded, TurnQuoted
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.parts import CallQuote, Person
 from contracts.personal import plan_of, take_out
 from contracts.subjects import RunKey
 from contracts.testing import person, started

@@ -12,22 +12,10 @@ from pathlib import Path
 from contracts.bus import Bus
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
-from contracts.facts import (
-    Fact,
-    Guard,
-    Hold,
-    Pack,
-    Person,
-    ToolCall,
-    TurnForwarded,
-    TurnHeld,
-    TurnProposed,
-    TurnQuoted,
-    Usage,
-    Verdict,
-)
+from contracts.facts import Fact, TurnForwarded, TurnHeld, TurnProposed, TurnQuoted
 from contracts.identity import Issuer
 from contracts.log import JetStreamLog
+from contracts.parts import Guard, Hold, Pack, Person, ToolCall, Usage, Verdict
 from contracts.subjects import RunKey
 from pydantic import SecretStr
 from tools_shop import app, domain

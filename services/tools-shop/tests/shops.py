@@ -8,19 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    CallResult,
-    Customer,
-    Guard,
-    Limits,
-    Person,
-    RunStarted,
-    Ticket,
-    ToolCall,
-    Verdict,
-)
+from contracts.facts import CallDecided, RunStarted
+from contracts.parts import CallQuote, CallResult, Customer, Guard, Limits, Person, Ticket, ToolCall, Verdict
 from contracts.subjects import RunKey
 from psycopg.rows import dict_row
 from tools_shop import calls

@@ -9,14 +9,9 @@ from contracts import verify
 from contracts.bus import Bus
 from contracts.errors import CorruptLog
 from contracts.events import Event
-from contracts.facts import (
-    CallDecided,
-    Person,
-    RunCancelled,
-    TurnExecuted,
-    TurnQuoted,
-)
+from contracts.facts import CallDecided, RunCancelled, TurnExecuted, TurnQuoted
 from contracts.log import JetStreamLog
+from contracts.parts import Person
 from contracts.subjects import RunKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

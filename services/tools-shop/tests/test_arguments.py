@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from contracts.canonical import canonical
-from contracts.facts import UNREADABLE
+from contracts.parts import UNREADABLE
 from tools_shop import demo
 
 SHARED = Path(os.environ.get("TURNGATE_SHARED", Path(__file__).parents[4] / "shared"))

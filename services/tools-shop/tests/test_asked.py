@@ -7,7 +7,8 @@ import nats
 import pytest
 from contracts.bus import Bus
 from contracts.edits import carries_over
-from contracts.facts import CallDecided, CallQuote, Json, RunCancelled
+from contracts.facts import CallDecided, RunCancelled
+from contracts.parts import CallQuote, Json
 from contracts.subjects import RunKey
 from tools_shop import demo
 from turngate.issuer import Issuer as Signing

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from contracts.facts import CallDecided, CallQuote, Effect, Hold, Needs, Pack, Person, TurnHeld, TurnQuoted
+from contracts.facts import CallDecided, TurnHeld, TurnQuoted
+from contracts.parts import CallQuote, Effect, Hold, Needs, Pack, Person
 from tools_shop import authority
 from tools_shop.authority import Record
 

@@ -1,6 +1,7 @@
 from contracts import events
 from contracts.canonical import canonical
-from contracts.facts import CallResult, TurnExecuted
+from contracts.facts import TurnExecuted
+from contracts.parts import CallResult
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tools_shop import calls

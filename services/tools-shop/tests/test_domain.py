@@ -6,25 +6,18 @@ import pytest
 from contracts.events import Draft, Event
 from contracts.facts import (
     CallDecided,
-    CallQuote,
-    CallResult,
     Fact,
-    Hold,
-    Json,
-    Pack,
     RunCancelled,
-    ToolCall,
     TurnExecuted,
     TurnForwarded,
     TurnHeld,
     TurnProposed,
     TurnQuoted,
     TurnRefused,
-    Usage,
-    Verdict,
 )
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.parts import CallQuote, CallResult, Hold, Json, Pack, ToolCall, Usage, Verdict
 from contracts.subjects import RunKey
 from tools_shop.domain import OwesExecution, OwesQuote, owed
 

@@ -7,7 +7,8 @@ import pytest
 from contracts import verify
 from contracts.bus import Bus
 from contracts.events import Event
-from contracts.facts import CallDecided, Hold, Needs, Person, RunCancelled, TurnExecuted, TurnHeld, TurnQuoted
+from contracts.facts import CallDecided, RunCancelled, TurnExecuted, TurnHeld, TurnQuoted
+from contracts.parts import Hold, Needs, Person
 from tools_shop import edits
 from turngate.testing import Database, NatsAccess
 

@@ -6,7 +6,8 @@ import pytest
 from contracts import verify
 from contracts.bus import Bus
 from contracts.events import Event
-from contracts.facts import CallDecided, CallQuote, Guard, Person, TurnExecuted, TurnQuoted
+from contracts.facts import CallDecided, TurnExecuted, TurnQuoted
+from contracts.parts import CallQuote, Guard, Person
 
 from .others import GET, SAM, Others, forwarded, held, quoted, refund
 from .shops import Shop, started_for

@@ -13,10 +13,12 @@ import pytest
 from contracts import events
 from contracts.bus import Bus
 from contracts.events import Draft, Event
-from contracts.facts import CallDecided, Effect, Fact, Person, StopLifted, StopSet, TurnExecuted, TurnQuoted
+from contracts.facts import CallDecided, Fact, TurnExecuted, TurnQuoted
 from contracts.log import JetStreamLog
+from contracts.parts import Effect, Person
 from contracts.subjects import TENANTS as TENANT_LINES
 from contracts.subjects import TenantKey
+from contracts.tenant_facts import StopLifted, StopSet
 from nats.aio.msg import Msg
 from tools_shop import database
 from tools_shop.stop_switch import Stop, StopSwitch

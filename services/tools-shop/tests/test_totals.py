@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from contracts.facts import Guard
+from contracts.parts import Guard
 from tools_shop import database, demo
 from tools_shop.demo import CustomerEntry, DemoShop, ItemEntry, OrderEntry, PaymentEntry
 from tools_shop.turns import Changed, Executed, Turns

@@ -6,7 +6,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from contracts.facts import CallDecided, Guard, Person
+from contracts.facts import CallDecided
+from contracts.parts import Guard, Person
 from tools_shop import database, demo
 from tools_shop.receipts import ReceiptMismatch
 from tools_shop.turns import Changed, Ended, Executed, Turns

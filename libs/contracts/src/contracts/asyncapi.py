@@ -6,8 +6,10 @@ from typing import Any
 from contracts import events
 from contracts.events import Draft
 from contracts.examples import EXAMPLES, TENANT_EXAMPLES
-from contracts.facts import CATALOGUE, TENANT_FACTS, Json
+from contracts.facts import CATALOGUE
+from contracts.parts import Json
 from contracts.subjects import RunKey, TenantKey
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import AUTHORS
 
 VERSION = "1.0.0"

@@ -20,9 +20,9 @@ from contracts import connection, events, stops, subjects
 from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import CorruptLog, Forbidden, Outage
 from contracts.events import Event
-from contracts.facts import Json
 from contracts.logs import unquoted
 from contracts.metrics import HANDLED, HANDLING, IN_FLIGHT
+from contracts.parts import Json
 from contracts.requests import Refusal, Requests, refusal
 from contracts.settings import ACK_WAIT, ServiceSettings
 from contracts.stops import stop

@@ -1,7 +1,8 @@
 """The catalogue of facts as a page for people: `python -m contracts.catalogue > docs/events.md`."""
 
 from contracts.examples import EXAMPLES, TENANT_EXAMPLES
-from contracts.facts import CATALOGUE, TENANT_FACTS, Fact
+from contracts.facts import CATALOGUE, Fact
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import AUTHORS, HEARS, HEARS_TENANTS
 
 _HEAD = """# The facts

@@ -1,7 +1,7 @@
 """An approval with changes: what a call may be changed into, and when the approval stands for what that came to."""
 
-from contracts.facts import CallQuote, Effect
 from contracts.money import Money
+from contracts.parts import CallQuote, Effect
 
 
 def carries_over(was: CallQuote, now: CallQuote) -> bool:

@@ -12,10 +12,12 @@ from typing import Literal
 
 from contracts.canonical import canonical
 from contracts.errors import CorruptLog
-from contracts.facts import CATALOGUE, TENANT_FACTS, Fact, Json
+from contracts.facts import CATALOGUE, Fact
+from contracts.parts import Json
 from contracts.personal import ERASED, plan_of, put_back, take_out
 from contracts.sealing import DataKey, Gone, place
 from contracts.subjects import RunKey, TenantKey, parse
+from contracts.tenant_facts import TENANT_FACTS
 
 TRAIL_LENGTH = 32
 # Bytes. A broker takes messages of 1 MB with their headers; what it would not take must not look like an outage.

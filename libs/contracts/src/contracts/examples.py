@@ -3,19 +3,20 @@
 from datetime import UTC, datetime
 
 from contracts import facts as f
+from contracts import parts, tenant_facts
 from contracts.canonical import sha256
 
 _digest = sha256("an example")
-_alex = f.Person(subject="alex", issuer="https://issuer.example", role="operator", token_id="t-1")  # noqa: S106 - an id, no secret
-_sam = f.Person(subject="sam", issuer="https://issuer.example", role="approver", token_id="t-2")  # noqa: S106
-_pack = f.Pack(name="acme", version=1, digest=_digest)
+_alex = parts.Person(subject="alex", issuer="https://issuer.example", role="operator", token_id="t-1")  # noqa: S106 - an id, no secret
+_sam = parts.Person(subject="sam", issuer="https://issuer.example", role="approver", token_id="t-2")  # noqa: S106
+_pack = parts.Pack(name="acme", version=1, digest=_digest)
 _arguments = {"order_reference": "ORD-10042", "amount_pence": 18000, "reason": "returned unworn"}
-_content: list[f.Json] = [
+_content: list[parts.Json] = [
     {"type": "text", "text": "I will refund the jacket."},
     {"type": "tool_use", "id": "call-1", "name": "issue_refund", "input": _arguments},
 ]
-_usage = f.Usage(input=812, output=64, cache_read=0, cache_write=0)
-_refund = f.CallResult(
+_usage = parts.Usage(input=812, output=64, cache_read=0, cache_write=0)
+_refund = parts.CallResult(
     call_id="call-1",
     content="Refunded £180.00 to ORD-10042. Reference RF-1.",
     data={"refund": "RF-1", "amount_minor": 18000, "currency": "GBP"},
@@ -25,15 +26,15 @@ EXAMPLES: dict[str, f.Fact] = {
     fact.kind: fact
     for fact in (
         f.RunStarted(
-            ticket=f.Ticket(
+            ticket=parts.Ticket(
                 reference="TCK-2004",
-                customer=f.Customer(email="tom@example.com", name="Tom Whitfield", id="cust-1004"),
+                customer=parts.Customer(email="tom@example.com", name="Tom Whitfield", id="cust-1004"),
                 subject="Return of a jacket",
                 body="I sent the jacket back unworn. Please refund it.",
             ),
             profile="support",
             requested_by=_alex,
-            limits=f.Limits(max_steps=12, max_cost_micro_usd=500_000),
+            limits=parts.Limits(max_steps=12, max_cost_micro_usd=500_000),
             model="stand-in",
             prompt_version="support-v1",
             policy_pack="acme",
@@ -44,12 +45,12 @@ EXAMPLES: dict[str, f.Fact] = {
         f.RunFailed(reason="The agent could not go on. Nothing was done since the last step."),
         f.RunTakenOver(by=_alex, reason="the customer asked for a person"),
         f.PersonSaid(by=_alex, text="Hello Tom, I have taken this over."),
-        f.RunErased(by=f.Person(subject="ada", issuer="https://issuer.example", role="admin")),
+        f.RunErased(by=parts.Person(subject="ada", issuer="https://issuer.example", role="admin")),
         f.TurnProposed(
             turn=1,
             agent="support",
             content=_content,
-            calls=[f.ToolCall(call_id="call-1", tool="issue_refund", arguments=_arguments)],
+            calls=[parts.ToolCall(call_id="call-1", tool="issue_refund", arguments=_arguments)],
             stop_reason="tool_use",
             usage=_usage,
             cost_micro_usd=3396,
@@ -79,13 +80,13 @@ EXAMPLES: dict[str, f.Fact] = {
             turn=1,
             attempt=1,
             quotes=[
-                f.CallQuote(
+                parts.CallQuote(
                     call_id="call-1",
                     tool="issue_refund",
                     kind="write",
                     arguments=_arguments,
                     subject="cust-1004",
-                    effect=f.Effect(
+                    effect=parts.Effect(
                         summary="Refund £180.00 to the card that paid ORD-10042",
                         object="ORD-10042",
                         amount_minor=18000,
@@ -93,7 +94,7 @@ EXAMPLES: dict[str, f.Fact] = {
                         before={"refunded_minor": 0},
                         after={"refunded_minor": 18000},
                     ),
-                    facts=f.QuoteFacts(refunded_today_minor=18000, refunds_today_of_tenant=1),
+                    facts=parts.QuoteFacts(refunded_today_minor=18000, refunds_today_of_tenant=1),
                     digest=_digest,
                 )
             ],
@@ -105,15 +106,15 @@ EXAMPLES: dict[str, f.Fact] = {
             turn=1,
             attempt=1,
             pack=_pack,
-            verdicts=[f.Verdict(call_id="call-1", verdict="run", digest=_digest, rule="refund.approved")],
-            guards=[f.Guard(name="refunded_today_by_customer", subject="cust-1004", at_most=5000)],
+            verdicts=[parts.Verdict(call_id="call-1", verdict="run", digest=_digest, rule="refund.approved")],
+            guards=[parts.Guard(name="refunded_today_by_customer", subject="cust-1004", at_most=5000)],
         ),
         f.TurnHeld(
             turn=1,
             attempt=1,
             pack=_pack,
             holds=[
-                f.Hold(
+                parts.Hold(
                     call_id="call-1",
                     digest=_digest,
                     rule="refund.above_automatic",
@@ -128,7 +129,7 @@ EXAMPLES: dict[str, f.Fact] = {
             attempt=1,
             pack=_pack,
             rule="refund.above_all_tiers",
-            results=[f.CallResult(call_id="call-1", content="Not run: nobody may release so much.", is_error=True)],
+            results=[parts.CallResult(call_id="call-1", content="Not run: nobody may release so much.", is_error=True)],
         ),
         f.CallDecided(turn=1, call_id="call-1", digest=_digest, decision="approve", by=_sam, note="seen the photos"),
         f.DecisionRefused(turn=1, call_id="call-1", by=_alex, decision="approve", reason="You started this run."),
@@ -138,16 +139,18 @@ EXAMPLES: dict[str, f.Fact] = {
     )
 }
 
-_ada = f.Person(subject="ada", issuer="https://issuer.example", role="admin", token_id="t-3")  # noqa: S106
-_lee = f.Person(subject="lee", issuer="https://issuer.example", role="lead", token_id="t-4")  # noqa: S106
+_ada = parts.Person(subject="ada", issuer="https://issuer.example", role="admin", token_id="t-3")  # noqa: S106
+_lee = parts.Person(subject="lee", issuer="https://issuer.example", role="lead", token_id="t-4")  # noqa: S106
 
 TENANT_EXAMPLES: dict[str, f.Fact] = {
     fact.kind: fact
     for fact in (
-        f.StopSet(stop_id="s-1", tool="issue_refund", above_minor=10000, reason="a wave of false claims", by=_ada),
-        f.StopLifted(stop_id="s-1", reason="it is over", by=_ada),
-        f.PolicyPromoted(pack=_pack, text="name: acme\nversion: 1\n", report={"would_change": 0}, by=_lee),
-        f.BudgetSet(day_micro_usd=50_000_000, by=_ada),
-        f.CustomerErased(customer="cust-1004", by=_ada),
+        tenant_facts.StopSet(
+            stop_id="s-1", tool="issue_refund", above_minor=10000, reason="a wave of false claims", by=_ada
+        ),
+        tenant_facts.StopLifted(stop_id="s-1", reason="it is over", by=_ada),
+        tenant_facts.PolicyPromoted(pack=_pack, text="name: acme\nversion: 1\n", report={"would_change": 0}, by=_lee),
+        tenant_facts.BudgetSet(day_micro_usd=50_000_000, by=_ada),
+        tenant_facts.CustomerErased(customer="cust-1004", by=_ada),
     )
 }

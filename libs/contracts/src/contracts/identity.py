@@ -10,8 +10,8 @@ import jwt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from contracts.discovery import is_url, secure
-from contracts.facts import Person
 from contracts.keys import KeySet
+from contracts.parts import Person
 from contracts.subjects import BadToken, token
 
 # What each role may do. A token's own scopes can only narrow this.

@@ -17,13 +17,14 @@ from contracts import events
 from contracts.datakeys import KeyRing, Missing
 from contracts.errors import Conflict, CorruptLog, Outage
 from contracts.events import Draft, Event, Known, Link
-from contracts.facts import CATALOGUE, TENANT_FACTS, RunErased, RunStarted
+from contracts.facts import CATALOGUE, RunErased, RunStarted
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
 from contracts.recent import Recent
 from contracts.requests import Requests
 from contracts.sealing import DataKey, Gone
 from contracts.subjects import RUNS, TENANTS, RunKey
+from contracts.tenant_facts import TENANT_FACTS
 from contracts.tracing import traceparent_behind
 
 logger = structlog.get_logger()

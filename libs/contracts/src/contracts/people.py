@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from contracts.facts import Customer, Needs, Person, RunStarted
+from contracts.facts import RunStarted
 from contracts.identity import Principal
+from contracts.parts import Customer, Needs, Person
 
 # Who outranks whom when a hold asks for a role.
 RANKS = {"approver": 1, "lead": 2}

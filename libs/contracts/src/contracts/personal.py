@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, get_args
 
-from contracts.facts import CATALOGUE, PERSONAL, Json, Part
+from contracts.facts import CATALOGUE
+from contracts.parts import PERSONAL, Json, Part
 
 SEALED = "[sealed]"
 ERASED = "[erased]"

@@ -8,9 +8,10 @@ import nats
 
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
-from contracts.facts import Customer, Fact, Limits, Person, RunStarted, Ticket
+from contracts.facts import Fact, RunStarted
 from contracts.history import History
 from contracts.log import JetStreamLog
+from contracts.parts import Customer, Limits, Person, Ticket
 from contracts.subjects import RunKey
 
 PATIENCE = 20

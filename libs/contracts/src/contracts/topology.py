@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from contracts.facts import CATALOGUE, TENANT_FACTS
+from contracts.facts import CATALOGUE
 from contracts.subjects import token
+from contracts.tenant_facts import TENANT_FACTS
 
 AUTHORS = {
     "gateway": "desk",

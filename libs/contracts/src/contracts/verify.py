@@ -8,8 +8,6 @@ from contracts.events import Event
 from contracts.facts import (
     AnswerUnfinished,
     CallDecided,
-    CallQuote,
-    Hold,
     ReplyGiven,
     RunEnded,
     RunStarted,
@@ -21,6 +19,7 @@ from contracts.facts import (
     TurnQuoted,
     TurnRefused,
 )
+from contracts.parts import CallQuote, Hold
 from contracts.people import enough, may_release, who
 from contracts.subjects import RunKey, TenantKey
 

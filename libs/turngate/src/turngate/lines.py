@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from contracts import facts as f
+from contracts import parts
 from contracts.events import Event
 from contracts.money import Money
 
@@ -29,18 +30,18 @@ def plain(text: str, width: int = WIDTH) -> str:
     return safe if len(safe) <= width else f"{safe[: width - 1]}…"
 
 
-def money(effect: f.Effect | None) -> str:
+def money(effect: parts.Effect | None) -> str:
     if effect is None or effect.amount_minor is None or effect.currency is None:
         return ""
     return Money(effect.amount_minor, effect.currency).text()
 
 
-def _call(call: f.ToolCall) -> str:
+def _call(call: parts.ToolCall) -> str:
     given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
     return f"{call.tool}({given})"
 
 
-def _quote(quote: f.CallQuote) -> str:
+def _quote(quote: parts.CallQuote) -> str:
     if quote.will_fail:
         return f"{quote.tool} will not do: {quote.will_fail}"
     if quote.effect:
@@ -48,7 +49,7 @@ def _quote(quote: f.CallQuote) -> str:
     return f"{quote.tool} (reads)"
 
 
-def _needs(needs: f.Needs) -> str:
+def _needs(needs: parts.Needs) -> str:
     text = f"{needs.people} {needs.role}" + ("s" if needs.people > 1 else "")
     return f"{text}, one of them a {needs.one_of_role}" if needs.one_of_role else text
 
@@ -66,7 +67,7 @@ def _forwarded(forwarded: f.TurnForwarded) -> str:
 
 
 def _executed(executed: f.TurnExecuted) -> str:
-    def one(result: f.CallResult) -> str:
+    def one(result: parts.CallResult) -> str:
         people = " and ".join(executed.approved_by.get(result.call_id, []))
         return (f"released by {people}: " if people else "") + (result.content or "done")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from contracts.canonical import canonical
-from contracts.facts import Json, ToolCall, Usage
+from contracts.parts import Json, ToolCall, Usage
 from pydantic import BaseModel, ConfigDict
 
 LONGEST = 256_000  # bytes of content as JSON: a fact carries it and its calls, well under the broker's 1 MB

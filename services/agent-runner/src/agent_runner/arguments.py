@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from contracts.canonical import LARGEST
-from contracts.facts import UNREADABLE, Json
+from contracts.parts import UNREADABLE, Json
 
 LONGEST = 32_000  # characters of one call's arguments
 DEEPEST = 32

@@ -9,10 +9,11 @@ import structlog
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.events import Draft, Event
-from contracts.facts import Fact, Json, ReplyGiven, RunStarted
+from contracts.facts import Fact, ReplyGiven, RunStarted
 from contracts.handler import respond
 from contracts.history import History
 from contracts.log import Log
+from contracts.parts import Json
 from contracts.stops import stop
 from contracts.subjects import RunKey, parse
 

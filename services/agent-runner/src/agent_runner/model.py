@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import anthropic
 import httpx2
 from contracts.errors import Outage
-from contracts.facts import Json, Usage
+from contracts.parts import Json, Usage
 
 from agent_runner import answer as answers
 from agent_runner import arguments

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import yaml
-from contracts.facts import Usage
+from contracts.parts import Usage
 
 _DATE = re.compile(r"-\d{8}$")
 _PARTS = 1000  # prices are kept as integers: micro-dollars for so many tokens

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from string import Template
 
-from contracts.facts import CallResult, Json, Ticket, ToolCall
+from contracts.parts import CallResult, Json, Ticket, ToolCall
 
 Message = Json
 Block = Json

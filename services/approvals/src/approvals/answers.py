@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from contracts.events import Event
-from contracts.facts import Json
+from contracts.parts import Json
 from pydantic import ValidationError
 
 

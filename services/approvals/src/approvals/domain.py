@@ -6,21 +6,11 @@ from datetime import datetime, timedelta
 from contracts.canonical import sha256
 from contracts.edits import day_total, objection
 from contracts.events import Draft, Event, event_id
-from contracts.facts import (
-    MOST_ATTEMPTS,
-    CallDecided,
-    CallQuote,
-    DecisionRefused,
-    HoldEscalated,
-    HoldExpired,
-    Json,
-    Needs,
-    ReminderSent,
-    TurnHeld,
-)
+from contracts.facts import CallDecided, DecisionRefused, HoldEscalated, HoldExpired, ReminderSent, TurnHeld
 from contracts.history import History
 from contracts.identity import Principal
 from contracts.money import Money
+from contracts.parts import MOST_ATTEMPTS, CallQuote, Json, Needs
 from contracts.people import is_the_customer, reaches, same, within_own_limit
 
 from approvals.answers import Known, No

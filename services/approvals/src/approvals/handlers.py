@@ -7,11 +7,12 @@ from datetime import datetime
 import structlog
 from contracts.bus import Answer, Bus, Handler
 from contracts.events import Draft, Event
-from contracts.facts import CallQuote, Json, Pack, TurnHeld
+from contracts.facts import TurnHeld
 from contracts.handler import say
 from contracts.history import History
 from contracts.identity import InvalidToken, Principal, Verifier
 from contracts.log import Clock, Log
+from contracts.parts import CallQuote, Json, Pack
 from contracts.stops import stop
 from contracts.subjects import BadToken, RunKey, TenantKey
 from pydantic import SecretStr, ValidationError

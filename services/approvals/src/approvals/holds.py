@@ -8,11 +8,8 @@ from contracts.edits import carries_over
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
-    CallQuote,
-    Hold,
     HoldEscalated,
     HoldExpired,
-    Person,
     ReminderSent,
     TurnForwarded,
     TurnHeld,
@@ -20,6 +17,7 @@ from contracts.facts import (
     TurnRefused,
 )
 from contracts.history import History
+from contracts.parts import CallQuote, Hold, Person
 from contracts.people import enough, may_release, same
 
 

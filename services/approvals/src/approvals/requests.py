@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, Self
 
 from contracts.canonical import canonical
-from contracts.facts import Digest, Json, Turn
+from contracts.parts import Digest, Json, Turn
 from pydantic import (
     AfterValidator,
     BaseModel,

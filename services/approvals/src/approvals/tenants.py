@@ -1,10 +1,12 @@
 """May this person say this of their tenant now? Stops, the policy in force, the budget of its model calls."""
 
 from contracts.events import Draft, event_id
-from contracts.facts import BudgetSet, CustomerErased, Fact, Pack, Person, PolicyPromoted, StopLifted, StopSet
+from contracts.facts import Fact
 from contracts.history import History
 from contracts.identity import Principal
+from contracts.parts import Pack, Person
 from contracts.people import same
+from contracts.tenant_facts import BudgetSet, CustomerErased, PolicyPromoted, StopLifted, StopSet
 
 from approvals.answers import Known, No
 from approvals.requests import EraseCustomer, LiftStop, Promote, SayOfTenant, SetBudget, SetStop

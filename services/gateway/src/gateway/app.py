@@ -9,9 +9,9 @@ from typing import Any
 import structlog
 import uvicorn
 from contracts.bus import Bus
-from contracts.facts import Json
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog
+from contracts.parts import Json
 from contracts.subjects import TENANTS, parse
 
 from gateway.audit_log import AuditLog

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from contracts import facts as f
+from contracts import parts, tenant_facts
 from contracts.events import Event
 from contracts.people import is_the_customer
 from pydantic import BaseModel
@@ -46,12 +47,12 @@ class _Case:
     """What a run's rows need to know of the facts before."""
 
     started: f.RunStarted | None = None
-    quotes: dict[str, f.CallQuote] = field(default_factory=dict)
+    quotes: dict[str, parts.CallQuote] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     policy: str | None = None
 
 
-def of_run(events: Iterable[Event]) -> tuple[list[Row], f.Customer | None]:
+def of_run(events: Iterable[Event]) -> tuple[list[Row], parts.Customer | None]:
     """The rows of a run's facts in order, and whose case it is."""
     case, rows = _Case(), []
     for event in events:
@@ -64,7 +65,7 @@ def of_tenant(events: Iterable[Event]) -> list[Row]:
     return [row for event in events for row in _of_tenant(event)]
 
 
-def redacted(row: Row, redaction: Redaction, customer: f.Customer | None) -> Row:
+def redacted(row: Row, redaction: Redaction, customer: parts.Customer | None) -> Row:
     """The row for somebody who may not see customers."""
     changes: dict[str, Any] = {name: redaction.text(getattr(row, name), customer) for name in ("did", "what", "why")}
     if customer is not None:
@@ -176,21 +177,21 @@ def _of_shop(case: _Case, event: Event) -> list[Row]:
 
 
 def _of_tenant(event: Event) -> list[Row]:
-    def row(by: f.Person, did: str, what: str = "", **more: Any) -> Row:
+    def row(by: parts.Person, did: str, what: str = "", **more: Any) -> Row:
         return Row(**_place(event), run=None, actor="person", who=by.subject, role=by.role, did=did, what=what, **more)
 
     match event.fact:
-        case f.StopSet() as fact:
+        case tenant_facts.StopSet() as fact:
             what = fact.tool or "everything that changes something"
             return [row(fact.by, "set a stop", what, amount_minor=fact.above_minor, why=_cut(fact.reason))]
-        case f.StopLifted() as fact:
+        case tenant_facts.StopLifted() as fact:
             return [row(fact.by, "lifted a stop", fact.stop_id, why=_cut(fact.reason))]
-        case f.PolicyPromoted() as fact:
+        case tenant_facts.PolicyPromoted() as fact:
             return [row(fact.by, "put a policy in force", _pack(fact.pack), policy=_pack(fact.pack))]
-        case f.BudgetSet() as fact:
+        case tenant_facts.BudgetSet() as fact:
             what = "no limit" if fact.day_micro_usd is None else f"{fact.day_micro_usd} micro USD a day"
             return [row(fact.by, "set the budget", what)]
-        case f.CustomerErased() as fact:
+        case tenant_facts.CustomerErased() as fact:
             return [row(fact.by, "erased a customer", fact.customer)]
     return []
 
@@ -211,7 +212,7 @@ def _row(case: _Case, event: Event, actor: Actor, who: str, did: str, why: str =
     )
 
 
-def _by(case: _Case, event: Event, by: f.Person, did: str, why: str = "") -> Row:
+def _by(case: _Case, event: Event, by: parts.Person, did: str, why: str = "") -> Row:
     return _row(case, event, _actor(case, by), by.subject, did, why, role=by.role)
 
 
@@ -222,7 +223,7 @@ def _call(
     who: str,
     did: str,
     call_id: str,
-    by: f.Person | None = None,
+    by: parts.Person | None = None,
     why: str = "",
     **more: Any,
 ) -> Row:
@@ -238,7 +239,7 @@ def _place(event: Event) -> dict[str, Any]:
     return {"sequence": event.sequence, "event": event.id, "kind": event.kind, "at": event.time}
 
 
-def _actor(case: _Case, by: f.Person) -> Actor:
+def _actor(case: _Case, by: parts.Person) -> Actor:
     customer = case.started is not None and is_the_customer(by, case.started.ticket.customer)
     return "customer" if customer or by.role == "customer" else "person"
 
@@ -248,7 +249,7 @@ def _name(case: _Case) -> str:
     return (customer.name or customer.email) if customer else ""
 
 
-def _names(customer: f.Customer) -> set[str | None]:
+def _names(customer: parts.Customer) -> set[str | None]:
     return {customer.email, customer.name, customer.id, f"cust-{customer.id}"} - {None}
 
 
@@ -257,17 +258,17 @@ def _writes(case: _Case, call_id: str) -> bool:
     return quote is not None and quote.kind == "write"
 
 
-def _outcome(result: f.CallResult) -> str:
+def _outcome(result: parts.CallResult) -> str:
     if result.is_error:
         return "did not do it"
     return "had done it before" if result.duplicate else "carried it out"
 
 
-def _why(judged: f.Verdict | f.Hold) -> str:
+def _why(judged: parts.Verdict | parts.Hold) -> str:
     return f"{judged.rule}: {judged.reason}" if judged.reason else judged.rule
 
 
-def _pack(pack: f.Pack) -> str:
+def _pack(pack: parts.Pack) -> str:
     return f"{pack.name} v{pack.version} {pack.digest[:8]}"
 
 

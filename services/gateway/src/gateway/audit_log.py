@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from contracts.facts import Customer
 from contracts.identity import Principal
 from contracts.log import JetStreamLog
+from contracts.parts import Customer
 
 from gateway import audit, paging
 from gateway.audit import Row

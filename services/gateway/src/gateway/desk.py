@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
-from contracts.facts import Customer
+from contracts.parts import Customer
 from contracts.personal import ERASED
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from contracts.edits import carries_over, day_total, objection
 from contracts.events import Draft, Event, event_id
-from contracts.facts import CallQuote, CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
+from contracts.facts import CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
 from contracts.identity import Principal
 from contracts.money import Money
+from contracts.parts import CallQuote
 from contracts.people import is_the_customer, reaches, same, within_own_limit
 
 from gateway.views import HeldCall, RunView, fold

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 from contracts.bus import Bus
 from contracts.events import Draft
-from contracts.facts import CustomerErased, Json, Person, RunCancelled, RunErased
+from contracts.facts import RunCancelled, RunErased
 from contracts.handler import say
 from contracts.history import History
 from contracts.log import JetStreamLog
+from contracts.parts import Json, Person
 from contracts.personal import ERASED
 from contracts.subjects import RunKey
+from contracts.tenant_facts import CustomerErased
 from psycopg_pool import AsyncConnectionPool
 from pydantic import BaseModel, ConfigDict, SecretStr
 

@@ -10,8 +10,8 @@ import structlog
 from contracts.bus import Bus
 from contracts.errors import CorruptLog, Outage
 from contracts.events import Event
-from contracts.facts import Json
 from contracts.log import JetStreamLog
+from contracts.parts import Json
 from contracts.subjects import RunKey
 
 logger = structlog.get_logger()

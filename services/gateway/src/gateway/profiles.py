@@ -4,7 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import yaml
-from contracts.facts import Limits
+from contracts.parts import Limits
 from contracts.subjects import token
 from pydantic import BaseModel, ConfigDict
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import phonenumbers
 import pyap
-from contracts.facts import Customer
+from contracts.parts import Customer
 from contracts.personal import ERASED
 
 _EMAIL = re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")

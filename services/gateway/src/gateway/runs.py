@@ -7,11 +7,12 @@ import structlog
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.events import Event, event_id
-from contracts.facts import CallQuote, Customer, Json, Limits, RunStarted, Ticket
+from contracts.facts import RunStarted
 from contracts.handler import say
 from contracts.history import History
 from contracts.identity import Principal
 from contracts.log import JetStreamLog
+from contracts.parts import CallQuote, Customer, Json, Limits, Ticket
 from contracts.stops import stop
 from contracts.subjects import TOKEN, RunKey
 from pydantic import BaseModel, ConfigDict, Field

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import yaml
-from contracts.facts import Customer
+from contracts.parts import Customer
 
 from gateway.desk import Desk, NewTicket
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from contracts.facts import CallQuote, Customer, Effect, Json, Needs, Pack, Person
 from contracts.identity import Principal
+from contracts.parts import CallQuote, Customer, Effect, Json, Needs, Pack, Person
 from pydantic import BaseModel
 
 from gateway.audit import Row

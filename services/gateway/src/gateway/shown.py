@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from contracts.canonical import canonical
 from contracts.events import Event
-from contracts.facts import Customer, Json, RunStarted
+from contracts.facts import RunStarted
 from contracts.identity import Principal
+from contracts.parts import Customer, Json
 from contracts.personal import plan_of, rewritten, take_out
 
 from gateway.desk import TicketView

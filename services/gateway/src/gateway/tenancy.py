@@ -5,9 +5,10 @@ from pathlib import Path
 
 from contracts.bus import Bus
 from contracts.errors import Outage
-from contracts.facts import Json, PolicyPromoted
 from contracts.identity import Principal
+from contracts.parts import Json
 from contracts.subjects import token
+from contracts.tenant_facts import PolicyPromoted
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.problems import Problem

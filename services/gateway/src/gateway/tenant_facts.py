@@ -12,10 +12,11 @@ from datetime import datetime
 import structlog
 from contracts.errors import CorruptLog, Outage
 from contracts.events import Event
-from contracts.facts import BudgetSet, Pack, Person, PolicyPromoted, StopLifted, StopSet, Text
 from contracts.history import History
 from contracts.log import JetStreamLog
+from contracts.parts import Pack, Person, Text
 from contracts.subjects import TenantKey
+from contracts.tenant_facts import BudgetSet, PolicyPromoted, StopLifted, StopSet
 from pydantic import BaseModel
 
 logger = structlog.get_logger()

@@ -10,16 +10,11 @@ from contracts.facts import (
     TERMINAL_STATUSES,
     AnswerUnfinished,
     CallDecided,
-    CallQuote,
-    Customer,
     CustomerSaid,
     HandedOver,
-    Hold,
     HoldEscalated,
     HoldExpired,
-    Limits,
     OutcomeUnknown,
-    Person,
     PersonSaid,
     ReminderSent,
     ReplyGiven,
@@ -30,15 +25,14 @@ from contracts.facts import (
     RunStarted,
     RunTakenOver,
     Status,
-    Text,
     TurnExecuted,
     TurnForwarded,
     TurnHeld,
     TurnProposed,
     TurnQuoted,
     TurnRefused,
-    Usage,
 )
+from contracts.parts import CallQuote, Customer, Hold, Limits, Person, Text, Usage
 from contracts.people import enough
 from contracts.personal import ERASED, erased
 from pydantic import BaseModel, ConfigDict

@@ -6,18 +6,8 @@ from datetime import datetime
 
 from contracts.edits import carries_over
 from contracts.events import Event
-from contracts.facts import (
-    CallDecided,
-    CallQuote,
-    Digest,
-    Hold,
-    HoldExpired,
-    Needs,
-    Person,
-    RunStarted,
-    TurnHeld,
-    TurnQuoted,
-)
+from contracts.facts import CallDecided, HoldExpired, RunStarted, TurnHeld, TurnQuoted
+from contracts.parts import CallQuote, Digest, Hold, Needs, Person
 from contracts.people import enough, may_release, same
 
 

@@ -5,23 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from contracts.events import Draft, Event
-from contracts.facts import (
-    MOST_ATTEMPTS,
-    CallDecided,
-    CallQuote,
-    CallResult,
-    Hold,
-    HoldExpired,
-    Needs,
-    Pack,
-    Person,
-    TurnForwarded,
-    TurnHeld,
-    TurnQuoted,
-    TurnRefused,
-    Verdict,
-)
+from contracts.facts import CallDecided, HoldExpired, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.history import History
+from contracts.parts import MOST_ATTEMPTS, CallQuote, CallResult, Hold, Needs, Pack, Person, Verdict
 
 from policy import rules
 from policy.decisions import Decisions, Declined, Released

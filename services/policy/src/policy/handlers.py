@@ -6,10 +6,10 @@ import structlog
 from contracts.bus import Answer, Handler
 from contracts.errors import Outage
 from contracts.events import Draft, Event
-from contracts.facts import Json
 from contracts.handler import respond
 from contracts.history import History
 from contracts.log import JetStreamLog, Log
+from contracts.parts import Json
 
 from policy import domain
 from policy.pack import InvalidPack, parse

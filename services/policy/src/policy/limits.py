@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from contracts.facts import CallQuote, Guard, GuardName
 from contracts.money import Money
+from contracts.parts import CallQuote, Guard, GuardName
 
 from policy.pack import Limit, PolicyPack
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from contracts.facts import Currency, Digest, Needs, Pack
+from contracts.parts import Currency, Digest, Needs, Pack
 from contracts.people import RANKS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import structlog
 from contracts.events import Event
-from contracts.facts import PolicyPromoted
+from contracts.tenant_facts import PolicyPromoted
 
 from policy.pack import InvalidPack, PolicyPack, parse
 

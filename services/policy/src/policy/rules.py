@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.facts import CallQuote, Guard, Needs, Person
 from contracts.money import Money
+from contracts.parts import CallQuote, Guard, Needs, Person
 from contracts.people import RANKS
 
 from policy.limits import About, Bound, Day, Sums, amount, bounds

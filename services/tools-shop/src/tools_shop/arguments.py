@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from contracts.canonical import LARGEST
-from contracts.facts import UNREADABLE
+from contracts.parts import UNREADABLE
 
 from tools_shop import references
 from tools_shop.outcomes import Arguments, Refusal

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Mapping
 
-from contracts.facts import CallQuote, Json
 from contracts.identity import InvalidToken, Verifier
 from contracts.log import Log
+from contracts.parts import CallQuote, Json
 from contracts.subjects import BadToken, RunKey
 
 from tools_shop.domain import open_turn

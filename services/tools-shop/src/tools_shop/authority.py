@@ -6,8 +6,9 @@ from datetime import datetime
 
 from contracts.edits import carries_over
 from contracts.events import Event
-from contracts.facts import CallDecided, CallQuote, Fact, Hold, Needs, Person, RunStarted, TurnHeld, TurnQuoted
+from contracts.facts import CallDecided, Fact, RunStarted, TurnHeld, TurnQuoted
 from contracts.money import Money
+from contracts.parts import CallQuote, Hold, Needs, Person
 from contracts.people import enough, may_release, who
 
 from tools_shop.outcomes import Refusal

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from contracts.canonical import sha256
-from contracts.facts import CallQuote, CallResult, Digest, Json, QuoteFacts, ToolCall
+from contracts.parts import CallQuote, CallResult, Digest, Json, QuoteFacts, ToolCall
 
 from tools_shop.caller import Caller
 from tools_shop.edits import Edit, change

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from contracts.facts import Digest, Json
+from contracts.parts import Digest, Json
 
 from tools_shop.outcomes import Arguments
 from tools_shop.texts import shown

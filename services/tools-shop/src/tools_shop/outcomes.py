@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from contracts.facts import Effect, Json, QuoteFacts
+from contracts.parts import Effect, Json, QuoteFacts
 
 
 @dataclass(frozen=True, slots=True)

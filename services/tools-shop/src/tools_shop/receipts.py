@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.facts import CallResult
+from contracts.parts import CallResult
 
 from tools_shop.caller import Caller
 from tools_shop.transaction import Connection

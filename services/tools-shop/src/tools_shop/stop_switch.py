@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import structlog
 from contracts.errors import Outage
 from contracts.events import Event
-from contracts.facts import Effect, StopLifted, StopSet
 from contracts.log import JetStreamLog
 from contracts.money import Money
+from contracts.parts import Effect
+from contracts.tenant_facts import StopLifted, StopSet
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 from psycopg_pool import AsyncConnectionPool

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from contracts.canonical import sha256
-from contracts.facts import Json
+from contracts.parts import Json
 
 from tools_shop import arguments
 from tools_shop.arguments import Reader

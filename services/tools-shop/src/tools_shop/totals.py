@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from contracts.facts import Guard
+from contracts.parts import Guard
 
 from tools_shop.caller import Caller
 from tools_shop.transaction import Transaction

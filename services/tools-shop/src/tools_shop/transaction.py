@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from contracts.facts import Json
+from contracts.parts import Json
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 

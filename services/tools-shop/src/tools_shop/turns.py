@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TypeVar
 
 import structlog
-from contracts.facts import CallQuote, CallResult, Guard, RunStarted, TurnProposed, Verdict
+from contracts.facts import RunStarted, TurnProposed
+from contracts.parts import CallQuote, CallResult, Guard, Verdict
 from contracts.stops import stop
 from contracts.subjects import RunKey
 from psycopg import AsyncCursor, Rollback, errors

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from contracts import facts as f
+from contracts import parts
 
 from turngate.api import Api, Refused
 from turngate.commands.connection import signed_in, somebody
@@ -31,7 +31,7 @@ def approvals(api: Api, as_json: Json = False) -> None:
         asked = waiting["requested_by"]["subject"]
         print_plain(f"{waiting['run']}  {plain(waiting['subject'], 80)}  (asked for by {asked})")
         for hold in waiting["holds"]:
-            effect = f.Effect.model_validate(hold["effect"]) if hold["effect"] else None
+            effect = parts.Effect.model_validate(hold["effect"]) if hold["effect"] else None
             print_plain(f"  {hold['call_id']}  {hold['tool']} {money(effect)}  {plain(hold['reason'])}")
 
 

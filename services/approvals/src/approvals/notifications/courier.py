@@ -14,8 +14,8 @@ import structlog
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.events import Event
-from contracts.facts import Json
 from contracts.log import Clock, JetStreamLog
+from contracts.parts import Json
 from pydantic import SecretStr
 
 from approvals.notifications import formats

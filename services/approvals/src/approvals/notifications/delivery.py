@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from contracts.facts import Json
+from contracts.parts import Json
 from contracts.subjects import RunKey
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 

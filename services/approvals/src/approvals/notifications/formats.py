@@ -5,7 +5,7 @@ import unicodedata
 from email.message import EmailMessage
 from email.utils import format_datetime
 
-from contracts.facts import Json
+from contracts.parts import Json
 
 from approvals.notifications.notice import Notice, Waiting
 

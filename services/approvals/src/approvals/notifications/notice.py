@@ -5,9 +5,10 @@ from datetime import datetime
 from urllib.parse import quote
 
 from contracts.events import Event
-from contracts.facts import CallQuote, Hold, HoldEscalated, HoldExpired, ReminderSent, TurnHeld, TurnQuoted
+from contracts.facts import HoldEscalated, HoldExpired, ReminderSent, TurnHeld, TurnQuoted
 from contracts.history import History
 from contracts.money import Money
+from contracts.parts import CallQuote, Hold
 
 READS = ("desk.run-started", "tools.turn-quoted", "policy.turn-held")
 TELLS = ("policy.turn-held", "approvals.reminder-sent", "approvals.hold-escalated", "approvals.hold-expired")

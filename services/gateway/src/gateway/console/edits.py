@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from contracts.facts import CallQuote, Json
+from contracts.parts import CallQuote, Json
 
 from gateway.console import words
 from gateway.problems import Problem

@@ -9,12 +9,9 @@ from contracts.events import Event
 from contracts.facts import (
     AnswerUnfinished,
     CallDecided,
-    CallQuote,
-    CallResult,
     CustomerSaid,
     DecisionRefused,
     HandedOver,
-    Hold,
     HoldEscalated,
     HoldExpired,
     OutcomeSettled,
@@ -35,6 +32,7 @@ from contracts.facts import (
     TurnQuoted,
     TurnRefused,
 )
+from contracts.parts import CallQuote, CallResult, Hold
 
 from gateway.console import edits
 from gateway.console.words import ICON, STATUS, TONE, duration, ledger, moved_on, plural, spend

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from contracts.facts import CallQuote, Effect
 from contracts.money import Money
+from contracts.parts import CallQuote, Effect
 
 from gateway.tenant_facts import Stop
 from gateway.views import HeldCall, Moved

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from contracts.canonical import sha256
-from contracts.facts import Customer
 from contracts.identity import Principal
+from contracts.parts import Customer
 from contracts.subjects import TOKEN
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field

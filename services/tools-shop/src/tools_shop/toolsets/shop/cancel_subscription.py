@@ -1,7 +1,7 @@
 """cancel_subscription: ends a subscription at its next renewal."""
 
-from contracts.facts import Effect
 from contracts.money import Money
+from contracts.parts import Effect
 
 from tools_shop.arguments import note, subscription_reference
 from tools_shop.caller import Caller

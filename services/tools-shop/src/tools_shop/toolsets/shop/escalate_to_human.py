@@ -2,7 +2,7 @@
 
 import hashlib
 
-from contracts.facts import Effect
+from contracts.parts import Effect
 
 from tools_shop.arguments import note
 from tools_shop.caller import Caller

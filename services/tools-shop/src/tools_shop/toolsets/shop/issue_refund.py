@@ -2,8 +2,8 @@
 
 import hashlib
 
-from contracts.facts import Effect, Json, QuoteFacts
 from contracts.money import Money
+from contracts.parts import Effect, Json, QuoteFacts
 from psycopg.rows import DictRow
 
 from tools_shop import totals

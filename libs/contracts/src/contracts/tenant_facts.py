@@ -1,0 +1,51 @@
+"""The facts of a tenant's own line, one frozen class each: what holds for all its runs."""
+
+from contracts.facts import Fact, said_by
+from contracts.parts import Count, Json, Minor, Name, Pack, Person, Text
+
+# By kind, as in the catalogue of the facts of runs.
+TENANT_FACTS: dict[str, type[Fact]] = {}
+
+
+@said_by("approvals", "stop-set", catalogue=TENANT_FACTS)
+class StopSet(Fact):
+    """From now on no write of this tool (None: of any) that moves more than this (None: or anything) is done."""
+
+    stop_id: Name
+    tool: Name | None = None
+    above_minor: Minor | None = None
+    reason: Text
+    by: Person
+
+
+@said_by("approvals", "stop-lifted", catalogue=TENANT_FACTS)
+class StopLifted(Fact):
+    stop_id: Name
+    reason: Text = ""
+    by: Person
+
+
+@said_by("approvals", "policy-promoted", catalogue=TENANT_FACTS)
+class PolicyPromoted(Fact):
+    """From now on policy judges by this pack; `report` is what its promoter was shown."""
+
+    pack: Pack
+    text: Text
+    report: Json = {}
+    by: Person
+
+
+@said_by("approvals", "budget-set", catalogue=TENANT_FACTS)
+class BudgetSet(Fact):
+    """What the tenant's model calls may cost a day (UTC); None: no limit."""
+
+    day_micro_usd: Count | None
+    by: Person
+
+
+@said_by("approvals", "customer-erased", catalogue=TENANT_FACTS)
+class CustomerErased(Fact):
+    """From now on nothing of this customer's is to be known here: `customer` is the shop's id."""
+
+    customer: Name
+    by: Person
