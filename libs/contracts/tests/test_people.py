@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from contracts.identity import ROLES, Principal
 from contracts.parts import Customer, Needs, Person
-from contracts.people import RANKS, enough, is_the_customer, may_release, reaches, same
+from contracts.people import RANKS, enough, is_the_customer, may_decline, may_release, reaches, same
 
 from .stories import ALEX, LEE, SAM, SUE, person, started
 
 LIA = person("lia", "lead")
+BY_EMAIL = Customer(email="tom@mail.example")
 ONE, TWO = Needs(), Needs(people=2, one_of_role="lead")
 TOM = Customer(email="Tom@Mail.example", id="C-1004")
 
@@ -136,3 +137,25 @@ def test_whoever_has_a_limit_of_their_own_releases_nothing_above_it_and_nothing_
 def test_who_changed_a_call_into_what_is_held_does_not_release_it() -> None:
     assert not may_release(SAM, ONE, started(), edited_by=SAM.model_copy(update={"token_id": "another"}))
     assert may_release(LEE, ONE, started(), edited_by=SAM)
+
+
+def test_whoever_a_quote_found_the_call_to_be_about_does_not_release_it_where_the_ticket_names_only_an_address() -> (
+    None
+):
+    nobodys_id = started().model_copy(update={"ticket": started().ticket.model_copy(update={"customer": BY_EMAIL})})
+    tom = person("C-1004", "lead")
+
+    assert may_release(tom, ONE, nobodys_id)
+    assert not may_release(tom, ONE, nobodys_id, subject="C-1004")
+    assert not may_decline(tom, ONE, nobodys_id, subject="C-1004")
+
+
+def test_a_no_takes_the_role_and_no_limit_that_reaches() -> None:
+    sam = SAM.model_copy(update={"limit_minor": 1})
+    much = Needs(amount_minor=9_000)
+
+    assert may_decline(sam, much, started())
+    assert not may_release(sam, much, started())
+    assert not may_decline(sam, Needs(role="lead"), started())
+    assert not may_decline(ALEX, much, started())
+    assert not may_decline(sam, much, started(), edited_by=SAM)

@@ -152,5 +152,7 @@ TENANT_EXAMPLES: dict[str, f.Fact] = {
         tenant_facts.PolicyPromoted(pack=_pack, text="name: acme\nversion: 1\n", report={"would_change": 0}, by=_lee),
         tenant_facts.BudgetSet(day_micro_usd=50_000_000, by=_ada),
         tenant_facts.CustomerErased(customer="cust-1004", by=_ada),
+        tenant_facts.SubscriberAdded(subscriber="warehouse", by=_ada),
+        tenant_facts.SubscriberRemoved(subscriber="warehouse", by=_ada),
     )
 }

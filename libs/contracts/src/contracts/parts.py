@@ -115,6 +115,7 @@ class QuoteFacts(Part):
     last_refund_at, last_declined_at: this customer's, before this turn.
     window_from: from when the refund window counts: the delivery, else the order.
     stopped: the stop that covers this call, in words for a person.
+    decided_above_minor: above it the shop pays nothing that no person has approved, whatever policy says.
     """
 
     refunded_today_minor: Minor | None = None
@@ -127,6 +128,7 @@ class QuoteFacts(Part):
     last_declined_at: Added[AwareDatetime] = None
     window_from: Added[AwareDatetime] = None
     stopped: Added[Text] = None
+    decided_above_minor: Added[Minor] = None
 
 
 class CallQuote(Part):

@@ -26,22 +26,35 @@ def reaches(role: str, needed: str) -> bool:
     return needed in RANKS and RANKS.get(role, 0) >= RANKS[needed]
 
 
-def is_the_customer(person: Somebody, customer: Customer) -> bool:
-    """Whether a person is this customer: by the shop's id, bare or as the embedded issuer writes it, or by e-mail."""
-    if customer.id and person.subject in (customer.id, f"cust-{customer.id}"):
+def is_the_customer(person: Somebody, customer: Customer, subject: str | None = None) -> bool:
+    """Whether a person is this customer: by the shop's id, bare or as the embedded issuer writes it, or by e-mail.
+
+    subject: whom a quote found in the shop, where the ticket names an address only.
+    """
+    if any(person.subject in (known, f"cust-{known}") for known in (customer.id, subject) if known):
         return True
     emails = (person.subject, person.email) if isinstance(person, Principal) else (person.subject,)
     return _folded(customer.email) in {_folded(email) for email in emails if email}
 
 
-def may_release(person: Person, needs: Needs, started: RunStarted, edited_by: Person | None = None) -> bool:
-    """Whether a person's word counts for a hold: of the role, within their own limit, and neither who asked for it, nor
-    who changed it into this, nor its customer."""
+def may_decline(
+    person: Person, needs: Needs, started: RunStarted, edited_by: Person | None = None, subject: str | None = None
+) -> bool:
+    """Whether a person's no counts for a hold: of the role, and neither who asked for it, nor who changed it into this,
+    nor its customer. However much it is: a no is the safe word.
+
+    subject: whom the held call is about, by the shop's id.
+    """
     if same(person, started.requested_by) or (edited_by is not None and same(person, edited_by)):
         return False
-    if is_the_customer(person, started.ticket.customer):
-        return False
-    return reaches(person.role, needs.role) and within_own_limit(person, needs)
+    return not is_the_customer(person, started.ticket.customer, subject) and reaches(person.role, needs.role)
+
+
+def may_release(
+    person: Person, needs: Needs, started: RunStarted, edited_by: Person | None = None, subject: str | None = None
+) -> bool:
+    """Whether a person's yes counts for a hold: what a no takes, and within their own limit."""
+    return may_decline(person, needs, started, edited_by, subject) and within_own_limit(person, needs)
 
 
 def within_own_limit(person: Somebody, needs: Needs) -> bool:

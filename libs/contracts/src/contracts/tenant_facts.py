@@ -49,3 +49,17 @@ class CustomerErased(Fact):
 
     customer: Name
     by: Person
+
+
+@said_by("approvals", "subscriber-added", catalogue=TENANT_FACTS)
+class SubscriberAdded(Fact):
+    """From now on another system hears the tenant's facts, their personal data sealed."""
+
+    subscriber: Name
+    by: Person
+
+
+@said_by("approvals", "subscriber-removed", catalogue=TENANT_FACTS)
+class SubscriberRemoved(Fact):
+    subscriber: Name
+    by: Person

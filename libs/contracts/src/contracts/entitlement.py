@@ -1,0 +1,100 @@
+"""Who may say what on a held call: one rule, for the service that records the word and for the page that offers it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from contracts.money import Money
+from contracts.parts import CallQuote, Customer, Hold, Needs, Person
+from contracts.people import Somebody, is_the_customer, reaches, same, within_own_limit
+
+Word = Literal["approve", "decline", "change"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Why a word may not be said, for the person who would say it."""
+
+    title: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A held call, and who has had a part in it.
+
+    changed_by: who changed the call into what is held, where their approval does not carry over.
+    approved_by: whose approval of it stands.
+    """
+
+    requested_by: Person
+    customer: Customer
+    hold: Hold
+    quote: CallQuote | None = None
+    changed_by: Sequence[Person] = ()
+    approved_by: Sequence[Person] = ()
+
+
+def bar(held: Held, by: Somebody, word: Word) -> Bar | None:
+    """Why this person may not say this; None if they may.
+
+    A no is the safe word: it takes the role, and neither a limit that reaches nor a certain seat. A change is judged by
+    what it comes to, so its limit and its seat are looked at then (`above_own_limit`).
+    """
+    hold, needs = held.hold, held.hold.needs
+    if (part := part_in(held.requested_by, held.customer, by, held.quote)) is not None:
+        return part
+    if any(same(one, by) for one in ([hold.edited_by] if hold.edited_by else []) + [*held.changed_by]):
+        return Bar("Not yours to decide", "You changed this call, so another person has to decide.")
+    if any(same(one, by) for one in held.approved_by):
+        return Bar("Decided already", "You have approved this. Another person has to decide the rest.")
+    if not reaches(by.role, needs.role):
+        return Bar("Above your role", f"This needs the role {needs.role}; yours is {by.role}.")
+    if word != "approve":
+        return None
+    return above_own_limit(needs.amount_minor, held.quote, by) or _seat(needs, held.approved_by, by)
+
+
+def part_in(requested_by: Person, customer: Customer, by: Somebody, quote: CallQuote | None = None) -> Bar | None:
+    """Whether somebody asked for what they would decide on, or would have it: they started the run, or it is theirs."""
+    if same(by, requested_by):
+        return Bar("Not yours to decide", "You started this run, so another person has to decide.")
+    if is_the_customer(by, customer, quote.subject if quote else None):
+        return Bar("Not yours to decide", "This is your own ticket, so another person has to decide.")
+    return None
+
+
+def above_own_limit(today_minor: int | None, quote: CallQuote | None, by: Somebody) -> Bar | None:
+    """Whether what the customer is refunded that day with this call is more than a person may release."""
+    if within_own_limit(by, Needs(amount_minor=today_minor)):
+        return None
+    currency = quote.effect.currency if quote and quote.effect else None
+    what = f"With this it is {_text(today_minor, currency)} to this customer today"
+    if today_minor is None:
+        what = "What this moves is not known"
+    limit = _text(by.limit_minor, currency)
+    return Bar(
+        "Above your limit",
+        f"{what}; your own limit is {limit}. Somebody with a higher limit has to release it. You may decline it, or "
+        "approve less.",
+    )
+
+
+def roles_asked(needs: Needs, approved_by: Sequence[Person] = ()) -> tuple[str, ...]:
+    """The roles that the seats which are left ask for, the lower first; none where every seat is filled."""
+    seated = [one for one in approved_by if reaches(one.role, needs.role)]
+    left, higher = needs.people - len(seated), needs.one_of_role
+    wants_higher = higher is not None and not any(reaches(one.role, higher) for one in seated)
+    lower = (needs.role,) if left > (1 if wants_higher else 0) else ()
+    return (*lower, higher) if wants_higher and higher is not None and higher != needs.role else lower
+
+
+def _seat(needs: Needs, approved_by: Sequence[Person], by: Somebody) -> Bar | None:
+    higher, left = needs.one_of_role, needs.people - len(approved_by)
+    if higher is None or left > 1 or reaches(by.role, higher) or any(reaches(one.role, higher) for one in approved_by):
+        return None
+    return Bar("A lead has to", f"One of the {needs.people} has to be a {higher}, and only one seat is left.")
+
+
+def _text(minor: int | None, currency: str | None) -> str:
+    return Money(minor, currency).text() if minor is not None and currency else f"{minor} minor units"
