@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import TypeVar
 
 import structlog
@@ -34,26 +34,45 @@ def run(
     asyncio.run(_run(name, settings, start, reads, outages))
 
 
+@asynccontextmanager
+async def running(
+    name: str,
+    settings: S,
+    start: Start[S],
+    *,
+    reads: Iterable[str] = EVERYTHING,
+    outages: tuple[type[Exception], ...] = (),
+) -> AsyncIterator[Bus]:
+    """A service on its connection: what it hears is heard, and what it answers is answered, until the block ends.
+
+    Raises Forbidden where its broker user may not hear something.
+    """
+    async with AsyncExitStack() as stack:
+        bus = await Bus.connect(settings, name, outages)
+        stack.push_async_callback(bus.close)
+        log = JetStreamLog(bus.nc, reads, keys=bus.keys)
+        bus.on_error.append(log.on_error)
+        await start(bus, log, settings, stack)
+        await bus.settled()
+        # What the handlers use is closed behind the bus, not under the messages that it still has in hand.
+        stack.push_async_callback(bus.close)
+        yield bus
+
+
 async def _run(
     name: str, settings: S, start: Start[S], reads: Iterable[str], outages: tuple[type[Exception], ...]
 ) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(settings, name, outages)
-        stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, reads, keys=bus.keys)
-        bus.on_error.append(log.on_error)
-        started = False
+    ready: Bus | None = None
+    with ExitStack() as stack:
         if settings.health_port is not None:
-            server = health.serve(name, settings.health_port, lambda: started and bus.connected, settings.health_host)
+            server = health.serve(
+                name, settings.health_port, lambda: ready is not None and ready.connected, settings.health_host
+            )
             stack.callback(server.shutdown)
-        await start(bus, log, settings, stack)
-        await bus.settled()
-        # What the handlers use is closed behind the bus, not under the messages that it still has in hand.
-        stack.push_async_callback(bus.close)
-        started = True
-        logger.info("ready")
-        await ended.wait()
-        logger.info("stopping")
+        async with running(name, settings, start, reads=reads, outages=outages) as ready:
+            logger.info("ready")
+            await ended.wait()
+            logger.info("stopping")

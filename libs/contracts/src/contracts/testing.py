@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import nats
 
+from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
 from contracts.facts import Fact, RunStarted
@@ -69,9 +70,10 @@ class World:
 
 
 @asynccontextmanager
-async def world(url: str, user: str, password: str) -> AsyncIterator[World]:
+async def world(url: str, user: str, password: str, *, sealed: bool = False) -> AsyncIterator[World]:
+    """sealed: whether personal data goes into the log as the gateway has it there, under a key for each run."""
     client = await nats.connect(url, user=user, password=password)
     try:
-        yield World(JetStreamLog(client))
+        yield World(JetStreamLog(client, keys=KeyRing(JetStreamKeys(client)) if sealed else None))
     finally:
         await client.close()
