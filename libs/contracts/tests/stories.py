@@ -256,6 +256,9 @@ FAIR: dict[str, Story] = {
         *TWO_NEEDED, decided(SAM), decided(LEE, "decline"), forwarded(declined=[REFUND]), executed(failed=[REFUND]),
         *THE_END,
     ],
+    "a no of somebody whose no does not count": [
+        *HELD, decided(ALEX, "decline"), decided(), forwarded(), executed(), *THE_END
+    ],
     "an expiry": [
         *HELD, 18 * HOUR, f.ReminderSent(turn=1, call_ids=[REFUND], role="approver"),
         f.HoldEscalated(turn=1, call_ids=[REFUND], role="lead"), 6 * HOUR, f.HoldExpired(turn=1, call_ids=[REFUND]),

@@ -12,8 +12,9 @@ from contracts import facts as f
 from contracts.events import Draft, Event, Link
 from contracts.history import History
 from contracts.memory import MemoryLog
+from contracts.run_rules import Violation
 from contracts.subjects import RunKey
-from contracts.verify import Violation, verify, verify_run
+from contracts.verify import verify, verify_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -236,6 +237,12 @@ def released_by(someone: parts.Person) -> Story:
     return change(RELEASED, f.CallDecided, by=someone.model_dump())
 
 
+def of_customer(subject: str) -> f.TurnQuoted:
+    """A quote that found whom the calls are about, where the ticket names somebody else or only an address."""
+    quote = quoted()
+    return quote.model_copy(update={"quotes": [one.model_copy(update={"subject": subject}) for one in quote.quotes]})
+
+
 BY_TWO: Story = [*TWO_NEEDED, decided(SAM), decided(LEE), forwarded(), executed(), *THE_END]
 
 UNFAIR: list[tuple[str, int, str, Story]] = [
@@ -319,6 +326,13 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
         change([*TWO_NEEDED, decided(SAM), decided(SUE), decided(LEE), forwarded(), executed()], f.CallDecided, 1,
                decision="decline"),
     ),
+    ("declined above one's own limit and executed", 5, "declined and executed", [
+        *HELD[:3], held(amount=9_000), decided(SAM.model_copy(update={"limit_minor": 1}), "decline"), decided(LEE),
+        forwarded(), executed(),
+    ]),
+    ("released by whom the call is about", 5, "without the decisions", [
+        *HELD[:2], of_customer("cust-9"), *HELD[3:], decided(person("cust-9", "lead")), forwarded(), executed()
+    ]),
     ("released by who asked for it", 5, "without the decisions", [
         started(by=LEE), *HELD[1:], decided(LEE), forwarded(), executed()
     ]),
