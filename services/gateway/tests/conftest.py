@@ -20,11 +20,13 @@ from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
 from contracts.topology import AUTHORS
 from gateway import app
-from gateway.desk import Connection, Desk, NewTicket, open_pool
+from gateway.database import Connection, open_pool
+from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.projection import Projection
 from gateway.runs import Runs
 from gateway.settings import Settings
+from gateway.tickets import NewTicket
 from psycopg import AsyncCursor
 from pydantic import SecretStr
 from turngate.issuer import CLIENT, ISSUER, Issuer

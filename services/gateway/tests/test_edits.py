@@ -7,8 +7,10 @@ from contracts.parts import CallQuote, Effect, Needs, QuoteFacts
 from gateway import domain
 from gateway.console import cards, edits, words
 from gateway.console.trajectory import Trajectory
+from gateway.edits import in_words
+from gateway.held import HeldCall
 from gateway.problems import Problem
-from gateway.views import HeldCall, RunView
+from gateway.views import RunView
 
 from .conftest import World
 from .facts import ALEX, LEE, SAM, SUE, decided, forwarded, held, quoted, refund, story_to_the_hold
@@ -39,7 +41,7 @@ def test_an_amount_is_typed_in_the_currency_and_what_the_call_is_about_stays() -
     assert by_name["order_reference"].kind == "fixed"
     changed = edits.arguments(HELD, {"argument.amount_pence": "£120", "argument.order_reference": "ORD-1"})
     assert changed == HELD.arguments | {"amount_pence": 12000}
-    assert edits.in_words(HELD, changed) == "amount £120.00 instead of £180.00"
+    assert in_words(HELD, changed) == "amount £120.00 instead of £180.00"
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ import psycopg
 import pytest
 from contracts.facts import CustomerSaid, Fact
 from gateway import projection
-from gateway.desk import Desk, NewTicket, TicketView, next_reference, open_pool
+from gateway.database import open_pool
+from gateway.desk import Desk
 from gateway.overviews import Overviews
 from gateway.rebuild import rebuild
 from gateway.seeds import seed, tickets
+from gateway.tickets import NewTicket, TicketView, next_reference
 
 from .conftest import World, free_port, gateway
 from .facts import TOM, ended, started, story_from_the_hold, story_to_the_hold

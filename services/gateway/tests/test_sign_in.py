@@ -12,7 +12,7 @@ import httpx
 import pytest
 from contracts.identity import Issuer as Believed
 from gateway.console.pages import inside
-from gateway.desk import open_pool
+from gateway.database import open_pool
 from gateway.settings import Settings
 from gateway.signed_out import SignedOut
 from pydantic import SecretStr, ValidationError

@@ -5,8 +5,9 @@ from contracts.events import Event, from_document
 from contracts.examples import EXAMPLES
 from contracts.facts import CustomerSaid, Fact, RunStarted
 from gateway.console import cards, render
-from gateway.console.trajectory import Row, Trajectory
-from gateway.views import fold
+from gateway.console.rows import Row
+from gateway.console.trajectory import Trajectory
+from gateway.folding import fold
 
 from .facts import (
     ALEX,

@@ -2,7 +2,9 @@
 
 from contracts.facts import CustomerSaid, HoldExpired, RunCancelled, RunErased, RunTakenOver, TurnRefused
 from contracts.parts import Needs
-from gateway.views import HeldCall, Moved, RunView, Seat, evolve, fold
+from gateway.folding import evolve, fold
+from gateway.held import HeldCall, Seat
+from gateway.views import Moved, RunView
 
 from .facts import (
     ALEX,

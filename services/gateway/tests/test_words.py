@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from contracts.parts import Effect
 from gateway.console import words
+from gateway.texts import excerpt
 from gateway.views import Moved
 
 GONE = Effect(
@@ -78,5 +79,5 @@ def test_characters_that_hide_or_turn_text_are_shown(text: str, shown: str) -> N
 
 
 def test_an_excerpt_is_one_line_cut_behind_a_word() -> None:
-    assert words.excerpt("Hello\n\n there,  Tom", 13) == "Hello there, …"
-    assert words.excerpt("short") == "short"
+    assert excerpt("Hello\n\n there,  Tom", 13) == "Hello there, …"
+    assert excerpt("short") == "short"

@@ -8,7 +8,8 @@ from contracts.history import History
 from contracts.log import JetStreamLog
 from contracts.memory import MemoryLog
 from contracts.subjects import RunKey
-from gateway.views import RunView, fold
+from gateway.folding import fold
+from gateway.views import RunView
 
 KEY = RunKey("acme", "TCK-2004-1")
 

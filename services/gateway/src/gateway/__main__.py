@@ -8,7 +8,8 @@ import psycopg
 from contracts import logs, service
 
 from gateway import app
-from gateway.desk import Desk, open_pool
+from gateway.database import open_pool
+from gateway.desk import Desk
 from gateway.erasure import Erase, Refused, erase
 from gateway.rebuild import rebuild
 from gateway.seeds import seed, tickets

@@ -15,7 +15,8 @@ from contracts.parts import Json
 from contracts.subjects import TENANTS, parse
 
 from gateway.audit_log import AuditLog
-from gateway.desk import Desk, open_pool
+from gateway.database import open_pool
+from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.ports import Gateway
 from gateway.profiles import Tenants

@@ -11,7 +11,7 @@ from contracts.events import Event
 from contracts.people import is_the_customer
 from pydantic import BaseModel
 
-from gateway.console.edits import in_words
+from gateway.edits import in_words
 from gateway.redaction import Redaction
 
 LONGEST = 500  # characters of a text in a row

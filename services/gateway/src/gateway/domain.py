@@ -11,7 +11,9 @@ from contracts.money import Money
 from contracts.parts import CallQuote
 from contracts.people import is_the_customer, reaches, same, within_own_limit
 
-from gateway.views import HeldCall, RunView, fold
+from gateway.folding import fold
+from gateway.held import HeldCall
+from gateway.views import RunView
 
 
 @dataclass(frozen=True, slots=True)

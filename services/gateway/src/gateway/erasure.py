@@ -16,7 +16,8 @@ from contracts.tenant_facts import CustomerErased
 from psycopg_pool import AsyncConnectionPool
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from gateway.desk import Connection, Desk, open_pool
+from gateway.database import Connection, open_pool
+from gateway.desk import Desk
 from gateway.settings import Settings
 
 FOLLOWED_WITHIN = 60.0  # seconds in which the views must have caught up

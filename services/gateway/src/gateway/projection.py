@@ -13,10 +13,13 @@ from contracts.subjects import RunKey
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
-from gateway.desk import Connection, Desk, move_position, position_in, store, stored, work_for
+from gateway.database import Connection, work_for
+from gateway.desk import Desk
 from gateway.feed import Feed, with_pauses
+from gateway.folding import evolve
 from gateway.metrics import POSITION
-from gateway.views import RunView, evolve
+from gateway.view_rows import move_position, position_in, store, stored
+from gateway.views import RunView
 
 logger = structlog.get_logger()
 

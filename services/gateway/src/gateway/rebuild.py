@@ -5,7 +5,8 @@ import asyncio
 from contracts.bus import Bus
 from contracts.log import JetStreamLog
 
-from gateway.desk import Desk, open_pool
+from gateway.database import open_pool
+from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.projection import Projection
 from gateway.settings import Settings

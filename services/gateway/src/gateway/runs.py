@@ -18,11 +18,14 @@ from contracts.subjects import TOKEN, RunKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import domain
-from gateway.desk import Desk, TicketView
+from gateway.desk import Desk
 from gateway.domain import Decision, Edited, Refusal, Said
+from gateway.folding import fold
+from gateway.held import HeldCall
 from gateway.problems import Problem, not_found
 from gateway.profiles import DEFAULT_MODEL, Tenant
-from gateway.views import HeldCall, RunView, fold
+from gateway.tickets import TicketView
+from gateway.views import RunView
 
 FIRST_TRY = 3.0  # seconds
 LONGEST_TICKET = 56  # so that `-<n>` still fits into a run's id

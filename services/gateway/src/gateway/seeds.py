@@ -6,7 +6,8 @@ from pathlib import Path
 import yaml
 from contracts.parts import Customer
 
-from gateway.desk import Desk, NewTicket
+from gateway.desk import Desk
+from gateway.tickets import NewTicket
 
 
 def tickets(folder: Path) -> list[tuple[str, NewTicket]]:

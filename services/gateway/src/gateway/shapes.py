@@ -8,10 +8,11 @@ from contracts.parts import CallQuote, Customer, Effect, Json, Needs, Pack, Pers
 from pydantic import BaseModel
 
 from gateway.audit import Row
-from gateway.desk import TicketView
 from gateway.domain import Edited, may_decide
+from gateway.held import HeldCall, Seat
 from gateway.tenant_facts import Promoted, Stop
-from gateway.views import HeldCall, Moved, RunView, Seat, total
+from gateway.tickets import TicketView
+from gateway.views import Moved, RunView, total
 
 
 class Hold(BaseModel):

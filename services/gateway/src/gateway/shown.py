@@ -12,9 +12,10 @@ from contracts.identity import Principal
 from contracts.parts import Customer, Json
 from contracts.personal import plan_of, rewritten, take_out
 
-from gateway.desk import TicketView
+from gateway.held import HeldCall, Seat
 from gateway.redaction import Redaction
-from gateway.views import HeldCall, RunView, Seat, blanked
+from gateway.tickets import TicketView
+from gateway.views import RunView, blanked
 
 if TYPE_CHECKING:
     from gateway.ports import Gateway

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
-from gateway.desk import Connection
+from gateway.database import Connection
 
 _CHANNEL = "signed_out"
 _LOOKS_AGAIN = 30.0  # seconds: finds a connection that has died without a word

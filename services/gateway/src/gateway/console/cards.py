@@ -9,9 +9,11 @@ from contracts.facts import TurnHeld
 from contracts.identity import Principal
 
 from gateway.console import words
-from gateway.console.trajectory import Row, Trajectory
+from gateway.console.rows import Row
+from gateway.console.trajectory import Trajectory
 from gateway.domain import Edited, may_decide
-from gateway.views import HeldCall, RunView
+from gateway.held import HeldCall
+from gateway.views import RunView
 
 LITTLE = timedelta(minutes=20)
 

@@ -1,4 +1,4 @@
-"""Other arguments for a held call: the fields of the form, what was typed into them, and what that changes."""
+"""Other arguments for a held call: the fields of the form, and what was typed into them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import Literal
 from contracts.parts import CallQuote, Json
 
 from gateway.console import words
+from gateway.edits import currency, is_money, label
 from gateway.problems import Problem
+from gateway.texts import plain
 
 PREFIX = "argument."
-_MONEY = ("_pence", "_cents", "_minor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +44,23 @@ def arguments(quote: CallQuote, form: Mapping[str, str]) -> Json:
     return changed
 
 
-def changes(quote: CallQuote, edited: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    """What a person changed: the argument's name for people, before, after."""
-    names = dict.fromkeys((*quote.arguments, *edited))
-    return [
-        (_label(name), _shown(quote, name, quote.arguments.get(name)), _shown(quote, name, edited.get(name)))
-        for name in names
-        if quote.arguments.get(name) != edited.get(name)
-    ]
-
-
-def in_words(quote: CallQuote, edited: Mapping[str, object]) -> str:
-    """In one line, as in `amount £120.00 instead of £180.00`."""
-    return ", ".join(f"{name} {after} instead of {before}" for name, before, after in changes(quote, edited))
-
-
 def _field(quote: CallQuote, name: str, value: object) -> Field:
     about = quote.effect.object if quote.effect else None
-    if _is_money(quote, name, value):
-        return Field(name, _label(name), "money", words.plain_amount(int(str(value)), _currency(quote)))
+    if is_money(quote, name, value):
+        return Field(name, label(name), "money", words.plain_amount(int(str(value)), currency(quote)))
     if isinstance(value, bool):
-        return Field(name, _label(name), "choice", "yes" if value else "no")
+        return Field(name, label(name), "choice", "yes" if value else "no")
     if isinstance(value, int):
-        return Field(name, _label(name), "number", str(value))
+        return Field(name, label(name), "number", str(value))
     if isinstance(value, str) and value != about:
-        return Field(name, _label(name), "text", value)
-    return Field(name, _label(name), "fixed", words.value(name, value, None))
+        return Field(name, label(name), "text", value)
+    return Field(name, label(name), "fixed", plain(value))
 
 
 def _read(quote: CallQuote, field: Field, typed: str) -> object:
     match field.kind:
         case "money":
-            amount = words.minor(typed, _currency(quote))
+            amount = words.minor(typed, currency(quote))
             if amount is None:
                 raise _unreadable(field, f"an amount, such as {field.value}")
             return amount
@@ -89,23 +75,3 @@ def _read(quote: CallQuote, field: Field, typed: str) -> object:
 
 def _unreadable(field: Field, wanted: str) -> Problem:
     return Problem(422, "Not understood", f"“{field.label}” has to be {wanted}. Nothing was done.")
-
-
-def _shown(quote: CallQuote, name: str, value: object) -> str:
-    if _is_money(quote, name, value):
-        return words.money(int(str(value)), _currency(quote))
-    return words.excerpt(words.value(name, value, None), 120)
-
-
-def _is_money(quote: CallQuote, name: str, value: object) -> bool:
-    return bool(_currency(quote)) and type(value) is int and name.endswith(_MONEY)
-
-
-def _currency(quote: CallQuote) -> str:
-    return (quote.effect and quote.effect.currency) or ""
-
-
-def _label(name: str) -> str:
-    for ending in _MONEY:
-        name = name.removesuffix(ending)
-    return name.replace("_", " ")

@@ -13,15 +13,17 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from gateway import shapes
 from gateway.access import COOKIE, cookie_name, keep, may
 from gateway.console import cards, queue, render, words
-from gateway.console.trajectory import Row, Trajectory
+from gateway.console.rows import Row
+from gateway.console.trajectory import Trajectory
 from gateway.domain import may_decide
+from gateway.folding import fold
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
 from gateway.routes.approvals import earlier
 from gateway.routes.tickets import find
 from gateway.sessions import session_of
 from gateway.shown import Sight, sight
-from gateway.views import RunView, fold, total
+from gateway.views import RunView, total
 
 router = APIRouter(include_in_schema=False)
 LATELY = timedelta(minutes=30)

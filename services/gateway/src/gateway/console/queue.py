@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from contracts.identity import Principal
 
 from gateway.console import words
-from gateway.desk import TicketView
+from gateway.texts import excerpt
+from gateway.tickets import TicketView
 from gateway.views import Moved, RunView, total
 
 GROUPS = (
@@ -64,7 +65,7 @@ def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
         customer=ticket.customer.name or ticket.customer.email,
         state=_state(ticket.status, view),
         group=group,
-        last_step=view.last_step if view else words.excerpt(ticket.body, 160),
+        last_step=view.last_step if view else excerpt(ticket.body, 160),
         owner=_owner(ticket.status, view, asker),
         can_start=ticket.status == "open" and not ticket.erased and asker.may("run"),
         stake=view.at_stake if view else (),

@@ -17,14 +17,16 @@ from fastapi.responses import Response
 from gateway import shapes, sse
 from gateway.console import cards, queue, render, words
 from gateway.console.pages import Reader, at_stake, decidable, oldest
-from gateway.console.trajectory import Row, Trajectory
+from gateway.console.rows import Row
+from gateway.console.trajectory import Trajectory
 from gateway.desk import Overview
 from gateway.feed import with_pauses
+from gateway.folding import fold
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
 from gateway.routes.events import is_over
 from gateway.shown import Sight, sight
-from gateway.views import TICKET_STATUS, RunView, fold
+from gateway.views import TICKET_STATUS, RunView
 
 router = APIRouter(prefix="/console/stream", include_in_schema=False)
 

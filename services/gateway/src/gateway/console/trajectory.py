@@ -1,30 +1,14 @@
 """A run as rows for a person: each fact opens a row or completes one, the same on the page and on the stream."""
 
-import json
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from contracts.events import Event
 from contracts.facts import (
-    AnswerUnfinished,
     CallDecided,
-    CustomerSaid,
-    DecisionRefused,
-    HandedOver,
-    HoldEscalated,
-    HoldExpired,
-    OutcomeSettled,
-    OutcomeUnknown,
-    PersonSaid,
-    ReminderSent,
     ReplyGiven,
-    RunCancelled,
-    RunEnded,
-    RunErased,
-    RunFailed,
     RunStarted,
-    RunTakenOver,
     TurnExecuted,
     TurnForwarded,
     TurnHeld,
@@ -34,8 +18,10 @@ from contracts.facts import (
 )
 from contracts.parts import CallQuote, CallResult, Hold
 
-from gateway.console import edits
-from gateway.console.words import ICON, STATUS, TONE, duration, ledger, moved_on, plural, spend
+from gateway.console.rows import Line, Row, Strip, TurnBox, row
+from gateway.console.told import told
+from gateway.console.words import duration, ledger, moved_on, plural
+from gateway.edits import in_words
 
 # What a carried-out write is called. A tool that is not here is named as it is.
 DONE = {
@@ -47,60 +33,6 @@ DONE = {
     ),
     "escalate_to_human": ("Handed to a person", "Not handed to a person", "Was handed to a person before"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One call of a turn: proposed, then quoted, then with its result."""
-
-    call_id: str
-    tool: str
-    arguments: dict[str, Any]
-    quote: CallQuote | None = None
-    result: str | None = None
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """What became of a turn."""
-
-    tone: str
-    icon: str
-    word: str
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnBox:
-    number: int
-    words: str
-    lines: tuple[Line, ...]
-    strips: tuple[Strip, ...] = ()
-    reads_only: bool = False
-
-    @property
-    def running(self) -> bool:
-        return any(line.result is None for line in self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the trajectory. `opened` and `seq` are the sequences of the facts that opened and last changed it."""
-
-    id: str
-    opened: int
-    seq: int
-    at: datetime
-    icon: str
-    title: str
-    detail: str = ""
-    quoted: str = ""
-    says: str = ""
-    meta: str = ""
-    amount: str = ""
-    tone: str = ""
-    turn: TurnBox | None = None
 
 
 @dataclass(slots=True)
@@ -116,8 +48,7 @@ class Trajectory:
 
     def see(self, event: Event) -> list[Row]:
         changed = self._changed(event)
-        for row in changed:
-            self.rows[row.id] = row
+        self.rows |= {one.id: one for one in changed}
         self._before = event.time
         return changed
 
@@ -206,12 +137,7 @@ class Trajectory:
         quote = next((line.quote for line in box.lines if line.call_id == fact.call_id), None) if box else None
         if fact.edited is None or quote is None:
             return "with changed arguments" if fact.edited is not None else ""
-        return f"with changes: {edits.in_words(quote, fact.edited)}"
-
-
-def row(event: Event, icon: str, title: str, *, part: str = "", **more: Any) -> Row:
-    number = event.sequence
-    return Row(f"e-{number}{part and '-' + part}", number, number, event.time, icon, title, **more)
+        return f"with changes: {in_words(quote, fact.edited)}"
 
 
 def words_of(content: list[dict[str, Any]]) -> str:
@@ -282,65 +208,3 @@ def _done(event: Event, fact: TurnExecuted, line: Line, result: CallResult, took
     receipt = [f"receipt {fact.receipt_id[:13]}"] if fact.receipt_id else []
     detail = ", ".join(where + receipt)
     return row(event, "check", made, part=line.call_id, detail=detail, amount=ledger(effect), meta=took, tone="ok")
-
-
-def told(event: Event) -> Row:
-    """The row of a fact that stands for itself. A kind that is not known here is shown as it is, never dropped."""
-    match event.fact:
-        case CustomerSaid() as fact:
-            typed_by = f"typed by {fact.by.subject}" if fact.by else ""
-            return row(event, "chat", "Customer", detail=typed_by, says=fact.text)
-        case PersonSaid() as fact:
-            return row(event, "reply", f"{fact.by.subject} replied", says=fact.text)
-        case RunErased() as fact:
-            return row(event, "no", "Erased", detail=f"{fact.by.subject} had the customer erased")
-        case HandedOver() as fact:
-            return row(event, "fwd", f"{fact.from_agent} handed over to {fact.to_agent}", detail=_note(fact.note))
-        case AnswerUnfinished() as fact:
-            after = {"continue": "it goes on", "retry": "it is asked again", "end": "the run ends"}[fact.next]
-            return row(event, "clock", "Answer unfinished", detail=f"{fact.stop_reason}; {after}")
-        case DecisionRefused() as fact:
-            title = f"{fact.by.subject} could not {fact.decision}"
-            return row(event, "no", title, detail=fact.reason)
-        case ReminderSent() as fact:
-            return row(event, "clock", "Reminder sent", detail=f"to {fact.role}s; nobody has decided yet")
-        case HoldEscalated() as fact:
-            return row(event, "person", "Passed on", detail=f"a {fact.role} may decide now", tone="hold")
-        case HoldExpired():
-            return row(event, "clock", "Expired", detail="nobody decided in time; nothing was done", tone="hold")
-        case OutcomeUnknown():
-            return row(
-                event,
-                "clock",
-                "Payment may have been made",
-                detail="asking the provider with the same key",
-                tone="hold",
-            )
-        case OutcomeSettled() as fact:
-            outcome = "the payment was made" if fact.outcome == "done" else "the payment was not made"
-            return row(event, "check", "Outcome known", detail=f"{outcome}, said {fact.by}")
-        case RunEnded() as fact:
-            return row(
-                event,
-                ICON[fact.status],
-                f"Run ended: {STATUS[fact.status].lower()}",
-                detail=fact.reason,
-                says=fact.handover or "",
-                meta=f"{plural(fact.steps, 'step')} · {spend(fact.cost_micro_usd)}",
-                tone=TONE.get(fact.status, ""),
-            )
-        case RunCancelled() as fact:
-            return row(
-                event, "flag", f"Stopped by {fact.by.subject}", detail="what was done stays done", quoted=fact.reason
-            )
-        case RunTakenOver() as fact:
-            return row(
-                event, "person", f"{fact.by.subject} took over", detail="the agent has stopped", quoted=fact.reason
-            )
-        case RunFailed() as fact:
-            return row(event, "x", "Run failed", detail=fact.reason, tone="bad")
-    return row(event, "dot", event.kind, says=json.dumps(event.opened_document().get("data"), ensure_ascii=False))
-
-
-def _note(note: dict[str, Any]) -> str:
-    return "; ".join(f"{name}: {item}" for name, item in note.items() if isinstance(item, str | int))

@@ -10,8 +10,10 @@ from zoneinfo import ZoneInfo
 from contracts.money import Money
 from contracts.parts import CallQuote, Effect
 
+from gateway.held import HeldCall
 from gateway.tenant_facts import Stop
-from gateway.views import HeldCall, Moved
+from gateway.texts import excerpt, plain
+from gateway.views import Moved
 
 NBSP = "\u00a0"
 # Characters that are not seen, or that change how what stands around them is read: all but tab and newline.
@@ -148,11 +150,7 @@ def value(name: str, item: object, currency: str | None) -> str:
     """A field of an object's state for people; `…_minor` is money."""
     if name.endswith("_minor") and isinstance(item, int) and currency:
         return money(item, currency)
-    if item is None:
-        return "none"
-    if isinstance(item, bool):
-        return "yes" if item else "no"
-    return item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+    return plain(item)
 
 
 def changes(effect: Effect | None) -> list[tuple[str, str, str]]:
@@ -189,12 +187,6 @@ def amount(effect: Effect | None) -> str:
     if effect is None or effect.amount_minor is None or effect.currency is None:
         return ""
     return money(abs(effect.amount_minor), effect.currency)
-
-
-def excerpt(text: str, length: int = 400) -> str:
-    """The text on one line, cut behind a word."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[:length].rsplit(" ", 1)[0] + " …"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import paging, shapes
 from gateway.access import may
-from gateway.desk import TICKET_STATUSES, KeyTaken, NewTicket, TicketView
 from gateway.domain import KEY_TAKEN
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
 from gateway.routes.keys import Key, Limit, Seen
 from gateway.runs import StartRun
 from gateway.shown import sight
+from gateway.tickets import TICKET_STATUSES, KeyTaken, NewTicket, TicketView
 
 router = APIRouter(prefix="/v1/tickets", tags=["tickets"])
 Reader = Annotated[Principal, Depends(may("read"))]
