@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 import structlog
+from contracts.events import Draft, Event
+from contracts.examples import EXAMPLES
 from contracts.subjects import RunKey
 from hypothesis import HealthCheck, settings
+from nats.aio.client import Client
 from turngate.testing import NatsAccess
 
+from .lines import grow, said
 from .servers import House, Server
 
 # How long an example takes says how busy the machine is.
@@ -60,3 +64,18 @@ async def server_house(server: Server) -> AsyncIterator[House]:
     """Connections to the server that can be killed."""
     async with House(server.access) as house:
         yield house
+
+
+@pytest.fixture
+async def nc(house: House) -> Client:
+    return await house.client("setup")
+
+
+@pytest.fixture
+async def long_run(house: House, key: RunKey) -> list[Event]:
+    """A hundred events: three times what a trail reaches. Every tenth is one of another kind."""
+
+    def draft(number: int) -> Draft:
+        return Draft(EXAMPLES["tools.turn-quoted"], None, key=str(number)) if number % 10 == 0 else said(f"m-{number}")
+
+    return await grow(await house.log(), key, 100, draft)
