@@ -211,7 +211,7 @@ async def eventually(log: Log, key: RunKey, length: int) -> list[Event]:
 async def test_a_follower_that_is_too_slow_is_waited_for_by_nobody_and_misses_nothing(
     fresh_house: House, key: RunKey, tenant: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contracts.log._WAITING", 8)
+    monkeypatch.setattr("contracts.stream._WAITING", 8)
     writer, reader = await fresh_house.log(), await fresh_house.log()
     async with aclosing(reader.follow(tenant=tenant)) as follower:
         first = await grow(writer, key, 1)

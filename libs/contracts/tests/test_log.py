@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Self
 
 import pytest
 from contracts import events
@@ -167,54 +168,59 @@ async def test_two_who_were_asked_at_once_both_have_their_say_and_a_repetition_a
 # Reading by the trail
 
 
-class Counting(JetStreamLog):
-    """A log that counts what it asks the broker for."""
+class Asked:
+    """How often the broker was asked over a connection, or told, in the block."""
 
-    asked = 0
+    def __init__(self, nc: Client) -> None:
+        self.times = 0
+        self._nc = nc
 
-    async def _get(self, query: dict[str, object]) -> Event | None:
-        self.asked += 1
-        return await super()._get(query)
+    def __enter__(self) -> Self:
+        self.times = -self._nc.stats["out_msgs"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.times += self._nc.stats["out_msgs"]
 
 
 async def test_a_run_longer_than_the_trail_is_read_whole_by_who_has_read_nothing(
     nc: Client, key: RunKey, long_run: list[Event]
 ) -> None:
-    log = Counting(nc)
-    history = await log.read(key)
+    with Asked(nc) as asked:
+        history = await JetStreamLog(nc).read(key)
     assert list(history.events) == long_run
-    assert log.asked == 100  # each event once, the head included
+    assert asked.times == 100  # each event once, the head included
 
 
 async def test_a_reader_of_few_kinds_fetches_those_and_the_ends_of_trails(
     nc: Client, key: RunKey, long_run: list[Event]
 ) -> None:
-    log = Counting(nc, ["desk.run-started", "tools.turn-quoted"])
-    history = await log.read(key)
+    with Asked(nc) as asked:
+        history = await JetStreamLog(nc, ["desk.run-started", "tools.turn-quoted"]).read(key)
     assert [event.ordinal for event in history.events] == [*range(0, 100, 10)]
     assert history.head == long_run[-1]
-    assert log.asked <= 1 + 10 + 100 // TRAIL_LENGTH
+    assert asked.times <= 1 + 10 + 100 // TRAIL_LENGTH
 
 
 async def test_a_reader_that_lags_fetches_just_what_is_new(nc: Client, key: RunKey, long_run: list[Event]) -> None:
-    log = Counting(nc)
+    log = JetStreamLog(nc)
     await log.read(key, at=long_run[40])
-    log.asked = 0
 
-    history = await log.read(key, at=long_run[44])
+    with Asked(nc) as asked:
+        history = await log.read(key, at=long_run[44])
 
     assert list(history.events) == long_run[:45]
-    assert log.asked == 3  # 41, 42 and 43; 44 was in hand
+    assert asked.times == 3  # 41, 42 and 43; 44 was in hand
 
 
 async def test_on_the_hot_path_nothing_is_fetched(nc: Client, key: RunKey, long_run: list[Event]) -> None:
-    log = Counting(nc)
+    log = JetStreamLog(nc)
     history = await log.read(key)
-    log.asked = 0
-    event = await log.append(history, said("next"))
-    assert (await log.read(key, at=event)).head == event
-    assert (await log.read(key, at=long_run[50])).head == event  # an old one, heard again
-    assert log.asked == 0
+    with Asked(nc) as asked:
+        event = await log.append(history, said("next"))
+        assert (await log.read(key, at=event)).head == event
+        assert (await log.read(key, at=long_run[50])).head == event  # an old one, heard again
+    assert asked.times == 1  # the fact itself
 
 
 async def test_a_cold_read_costs_the_same_in_a_full_stream(nc: Client, key: RunKey) -> None:
@@ -222,9 +228,9 @@ async def test_a_cold_read_costs_the_same_in_a_full_stream(nc: Client, key: RunK
     await grow(busy, key, 20)
 
     async def cost() -> int:
-        log = Counting(nc)
-        assert len((await log.read(key)).events) == 20
-        return log.asked
+        with Asked(nc) as asked:
+            assert len((await JetStreamLog(nc).read(key)).events) == 20
+        return asked.times
 
     alone = await cost()
     others = [RunKey("acme", f"{key.run}-{n}") for n in range(50)]

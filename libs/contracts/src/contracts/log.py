@@ -1,9 +1,8 @@
-"""The log: append behind what one has read, read one run, follow everything that was accepted."""
+"""The log: read one run, append behind what one has read, follow everything that was accepted."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -11,19 +10,19 @@ from typing import Protocol
 import nats.errors
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from contracts import events
-from contracts.datakeys import KeyRing, Missing
+from contracts.datakeys import KeyRing
 from contracts.errors import Conflict, CorruptLog, Outage
-from contracts.events import Draft, Event, Known, Link
+from contracts.events import Draft, Event, Link
 from contracts.facts import CATALOGUE, RunErased, RunStarted
 from contracts.history import History
 from contracts.metrics import APPENDED, CONFLICTS
 from contracts.recent import Recent
 from contracts.requests import Requests
 from contracts.sealing import DataKey, Gone
-from contracts.subjects import RUNS, TENANTS, RunKey
+from contracts.stream import Stream
+from contracts.subjects import RUNS, RunKey
 from contracts.tenant_facts import TENANT_FACTS
 from contracts.tracing import traceparent_behind
 
@@ -35,12 +34,6 @@ CONFLICT_CODES = (10071, 10164)
 # Facts that end a run are read by everyone: no fold may miss them.
 TERMINAL = frozenset(kind for kind, fact in CATALOGUE.items() if fact.terminal)
 EVERYTHING = frozenset(CATALOGUE) | frozenset(TENANT_FACTS)
-# How the subjects of each stream begin.
-_LINES = {RUNS: "run", TENANTS: "tenant"}
-# Live events that wait for a follower. What does not fit is read from the stream, which has it anyway.
-_WAITING = 4096
-# Answers to a batched read that are its end: nothing more, nothing at all.
-_ENDS = ("204", "404")
 
 
 class Log(Protocol):
@@ -76,12 +69,12 @@ class JetStreamLog:
         self._nc = nc
         self._keys = keys
         self._known = keys.known if keys else events.no_key
-        self._line, self._get_from = _LINES[stream], f"$JS.API.DIRECT.GET.{stream}"
         self._reads = frozenset(reads) | TERMINAL | {RunErased.kind}
         self._clock = clock
         self._timeout = timeout
         self._recent = Recent()
         self._requests = Requests(nc)
+        self._stream = Stream(nc, stream, self._requests, timeout, keys)
 
     # Reading one run
 
@@ -103,23 +96,23 @@ class JetStreamLog:
 
     async def head(self, key: RunKey) -> Event | None:
         """The run's last event, whatever its kind."""
-        return await self._get({"last_by_subj": key.every})
+        return await self._stream.get({"last_by_subj": key.every})
 
     async def last_of(self, key: RunKey, kind: str) -> Event | None:
         """The last event of one kind, by its exact subject: nobody's trail is believed for it."""
-        return await self._get({"last_by_subj": key.subject(kind)})
+        return await self._stream.get({"last_by_subj": key.subject(kind)})
 
     async def every_of(self, key: RunKey, kind: str) -> list[Event]:
         """All events of one kind in order, by their exact subject."""
         found: list[Event] = []
         sequence = 1
-        while (event := await self._get({"seq": sequence, "next_by_subj": key.subject(kind)})) is not None:
+        while (event := await self._stream.get({"seq": sequence, "next_by_subj": key.subject(kind)})) is not None:
             found.append(event)
             sequence = event.sequence + 1
         return found
 
     async def at(self, sequence: int) -> Event | None:
-        return await self._get({"seq": sequence})
+        return await self._stream.get({"seq": sequence})
 
     async def _extend(self, known: History, head: Event) -> History:
         """`known` up to `head`, fetching what lies between and is read here."""
@@ -150,30 +143,12 @@ class JetStreamLog:
         return History(known.key, known.events + ordered, head)
 
     async def _fetch(self, key: RunKey, ordinal: int, link: Link) -> Event:
-        event = await self._get({"seq": link.sequence})
+        event = await self._stream.get({"seq": link.sequence})
         if event is None or (event.key, event.kind, event.ordinal) != (key, link.kind, ordinal):
             raise CorruptLog(
                 f"Sequence {link.sequence} is not event {ordinal} of {key}, the {link.kind} that a trail names."
             )
         return event
-
-    async def _get(self, query: dict[str, object]) -> Event | None:
-        try:
-            answer = await self._requests.ask(self._get_from, json.dumps(query).encode(), timeout=self._timeout)
-        except (nats.errors.Error, OSError) as error:
-            raise Outage(f"The log did not answer a read: {error!r}") from error
-        headers = answer.headers or {}
-        if "Nats-Subject" not in headers:
-            if headers.get("Status") == "404":
-                return None
-            raise Outage(f"The log refused a read: {headers.get('Status')} {headers.get('Description')}")
-        return await self._opened(_event(answer, self._known))
-
-    async def _opened(self, event: Event) -> Event:
-        """The event with its personal data, where that is sealed and this process may see it."""
-        if event.personal != "sealed" or self._keys is None:
-            return event
-        return events.opened(event, await self._keys.of(event.key))
 
     def _remember(self, history: History) -> History:
         known = self._recent.get(history.key)
@@ -243,118 +218,10 @@ class JetStreamLog:
         """The client's error callback: a refused publish is known at once, and nowhere else."""
         self._requests.on_error(error)
 
-    # Following everything
-
-    async def follow(self, after: int = 0, tenant: str | None = None, *, live: bool = True) -> AsyncIterator[Event]:
+    def follow(self, after: int = 0, tenant: str | None = None, *, live: bool = True) -> AsyncGenerator[Event, None]:
         """Every accepted event behind sequence `after`, in order, once; then, if `live`, the new ones as they come.
 
         What cannot be read as an event is logged and passed over: one author's bad message must not blind everyone.
         An outage is waited out if `live`, and raised otherwise.
         """
-        scope = f"{tenant}.>" if tenant else ">"
-        queue: asyncio.Queue[_Found] = asyncio.Queue(_WAITING)
-
-        async def arrived(msg: Msg) -> None:
-            with suppress(asyncio.QueueFull):
-                queue.put_nowait(_found(msg, self._known))
-
-        subscription = await self._nc.subscribe(f"log.{self._line}.{scope}", cb=arrived) if live else None
-        behind = True
-        try:
-            while True:
-                if behind:
-                    try:
-                        async for sequence, event in self._behind(after, f"{self._line}.{scope}"):
-                            event = await self._readable(event)
-                            after = sequence
-                            if event is not None:
-                                yield event
-                    except Outage:
-                        if not live or self._nc.is_closed:
-                            raise
-                        await asyncio.sleep(0.2)
-                        continue
-                if not live:
-                    return
-                try:
-                    sequence, event = await asyncio.wait_for(queue.get(), timeout=2.0)
-                except TimeoutError:
-                    behind = True  # nothing came, or nothing reached us
-                    continue
-                # A gap: another tenant's events, or lost ones of ours. The stream knows, and has this one in its place.
-                behind = sequence > after + 1
-                if sequence == after + 1:
-                    try:
-                        event = await self._readable(event)
-                    except Outage:
-                        behind = True
-                        continue
-                    after = sequence
-                    if event is not None:
-                        yield event
-        finally:
-            if subscription is not None:
-                with suppress(Exception):
-                    await subscription.unsubscribe()
-
-    async def _readable(self, event: Event | None) -> Event | None:
-        """The event as this process may see it; None where that cannot be read, for which nobody else must wait."""
-        try:
-            return await self._opened(event) if event is not None else None
-        except Missing as error:
-            logger.error("sealed event", error=str(error), sequence=event.sequence if event else None)
-            return event
-        except CorruptLog as error:
-            logger.error("unreadable event", error=str(error))
-            return None
-
-    async def _behind(self, after: int, subjects: str) -> AsyncIterator["_Found"]:
-        while batch := await self._batch(after + 1, subjects):
-            for found in batch:
-                after = found[0]
-                yield found
-
-    async def _batch(self, sequence: int, subjects: str, size: int = 256) -> list["_Found"]:
-        """Up to `size` events from `sequence` on, in one request. Raises Forbidden where one may not read."""
-        inbox = self._nc.new_inbox()
-        found: list[_Found] = []
-        try:
-            subscription = await self._nc.subscribe(inbox)
-            try:
-                query = {"seq": sequence, "next_by_subj": subjects, "batch": size}
-                with self._requests.refusable(self._get_from):
-                    await self._nc.publish(self._get_from, json.dumps(query).encode(), reply=inbox)
-                    while True:
-                        answer = await subscription.next_msg(timeout=self._timeout)
-                        headers = answer.headers or {}
-                        if "Nats-Subject" in headers:
-                            found.append(_found(answer, self._known))
-                        elif headers.get("Status") in _ENDS:
-                            return found
-                        else:
-                            why = f"{headers.get('Status')} {headers.get('Description')}"
-                            raise Outage(f"The log refused a read: {why}")
-            finally:
-                with suppress(Exception):
-                    await subscription.unsubscribe()
-        except (nats.errors.Error, OSError) as error:
-            raise Outage(f"The log did not answer a read: {error!r}") from error
-
-
-# A message's sequence, and its event unless it cannot be read as one.
-_Found = tuple[int, Event | None]
-
-
-def _found(msg: Msg, known: Known) -> _Found:
-    try:
-        event = _event(msg, known)
-        return event.sequence, event
-    except CorruptLog as error:
-        logger.error("unreadable event", error=str(error))
-        return int((msg.headers or {})["Nats-Sequence"]), None
-
-
-def _event(msg: Msg, known: Known) -> Event:
-    """A stored message as an event; the server's own headers say which it is."""
-    headers = msg.headers or {}
-    return events.read(headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, known)
+        return self._stream.follow(after, tenant, live=live)
