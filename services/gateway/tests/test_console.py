@@ -108,7 +108,7 @@ async def test_who_asked_sees_no_buttons_and_is_refused_if_they_send_the_form_an
         form = {"turn": 2, "call_id": "c-2", "digest": refund("c-2").digest, "decision": "approve"}
         refused = await sam.post("/runs/TCK-2004-1/decisions", data=form)
     assert shown_forms(page, "/runs/TCK-2004-1/decisions") == []
-    assert "You started it, so another approver has to decide" in page
+    assert "You started this run, so another person has to decide" in page
     assert refused.status_code == 403
     assert "You started this run." in refused.text
 

@@ -1,4 +1,4 @@
-"""What the desk says next, and who is shown the buttons."""
+"""What the desk says next."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,11 +8,11 @@ from contracts.events import Draft
 from contracts.facts import CustomerSaid, PersonSaid, RunCancelled, RunFailed, RunTakenOver
 from contracts.history import History
 from contracts.identity import ROLES, Principal
-from contracts.parts import Needs, Person
+from contracts.parts import Person
 from gateway import domain
 from gateway.domain import Refusal, Said
 
-from .facts import ALEX, LEE, SAM, SUE, decided, ended, held, refund, started, story_to_the_hold
+from .facts import ALEX, LEE, SAM, ended, started, story_to_the_hold
 from .told import KEY, Told
 
 
@@ -153,46 +153,3 @@ def test_a_run_whose_runner_gave_up_fails_once_and_only_if_it_has_not_ended() ->
     assert domain.fail(told.history, "dead 7") is None
     assert domain.fail(Told(started(), ended()).history, "dead 7") is None
     assert domain.fail(History(KEY), "dead 7") is None
-
-
-# Who is shown the buttons
-
-
-def why_not(told: Told, person: Person) -> str | None:
-    [call] = told.view.holds
-    return domain.may_decide(told.view, call, asker(person))
-
-
-def test_an_approver_who_did_not_ask_can_decide() -> None:
-    assert why_not(Told(*story_to_the_hold()), SAM) is None
-    assert why_not(Told(*story_to_the_hold()), LEE) is None
-
-
-def test_an_operator_decides_nothing() -> None:
-    assert "decides nothing" in str(why_not(Told(*story_to_the_hold()), ALEX))
-
-
-def test_who_started_the_run_cannot_decide_on_it() -> None:
-    assert "You started it" in str(why_not(Told(started(by=SAM), *story_to_the_hold()[1:]), SAM))
-
-
-def test_on_a_ticket_of_their_own_an_approver_is_told_that_another_has_to_decide() -> None:
-    for subject in ("C-1004", "cust-C-1004", "Tom.Whitfield@mail.example"):
-        own = SAM.model_copy(update={"subject": subject})
-        assert "your own ticket" in str(why_not(Told(*story_to_the_hold()), own))
-
-
-def test_above_their_limit_an_approver_is_told_who_can() -> None:
-    told = Told(*story_to_the_hold()[:-1], held(2, refund("c-2"), needs=Needs(role="lead")))
-
-    assert "a lead has to decide" in str(why_not(told, SAM))
-    assert why_not(told, LEE) is None
-
-
-def test_of_two_people_nobody_sits_twice_and_the_last_seat_is_kept_for_a_lead() -> None:
-    needs = Needs(role="approver", people=2, one_of_role="lead")
-    told = Told(*story_to_the_hold()[:-1], held(2, refund("c-2"), needs=needs), decided(2, refund("c-2"), SAM))
-
-    assert "needs another person" in str(why_not(told, SAM))
-    assert "has to be a lead" in str(why_not(told, SUE))
-    assert why_not(told, LEE) is None

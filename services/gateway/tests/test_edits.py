@@ -92,14 +92,30 @@ def test_more_money_another_order_and_what_fails_cannot_be_approved() -> None:
 
 
 def test_who_may_not_release_the_call_may_not_release_it_changed() -> None:
-    assert "You started it" in str(outcome(less(), asker(ALEX.model_copy(update={"role": "approver"}))).refused)
-    assert "a lead has to decide" in str(outcome(less(), needs=Needs(role="lead")).refused)
+    assert "You started this run" in str(outcome(less(), asker(ALEX.model_copy(update={"role": "approver"}))).refused)
+    assert "needs the role lead" in str(outcome(less(), needs=Needs(role="lead")).refused)
+
+
+def test_the_last_seat_of_a_lead_is_nobodys_concern_who_changes_the_call() -> None:
+    needs = Needs(people=2, one_of_role="lead")
+    view = view_of(*story_to_the_hold()[:-1], held(2, HELD, needs=needs), decided(2, HELD, SUE))
+    assert domain.edited(view, call_of(view), HELD, less(), asker(SAM)).stands
+
+
+def test_a_button_that_does_nothing_names_nothing() -> None:
+    failing = HELD.model_copy(update={"effect": None, "will_fail": "only £90.00 is left", "digest": "1" * 64})
+    found = outcome(failing)
+    assert cards.label(found) == "Approve with these changes"
+    [line] = words.moved_on(found.was, found.now)
+    assert line == words.Change("Would do", "Refund £180.00 to Mastercard ending 0937", "nothing: it would fail")
 
 
 def test_an_own_limit_is_held_against_what_is_left_of_the_amount() -> None:
     limited = asker(SAM.model_copy(update={"limit_minor": 15000}))
     assert outcome(less(), limited).stands
-    assert "own limit of £150.00: it is £160.00 to this customer today" in str(outcome(less(16000), limited).refused)
+    assert "it is £160.00 to this customer today; your own limit is £150.00" in str(
+        outcome(less(16000), limited).refused
+    )
 
 
 def test_an_own_limit_is_held_against_what_the_customer_is_refunded_today_all_together() -> None:
@@ -165,8 +181,8 @@ def test_an_approval_with_changes_stands_for_what_they_came_to_and_the_earlier_o
     assert [seat.by for seat in call.lapsed] == [SUE]
     assert call.pending
     assert words.seats_left(call) == "needs 2 people, one of them a lead; sam has approved"
-    assert domain.may_decide(view, call, asker(LEE)) is None
-    assert "another person" in str(domain.may_decide(view, call, asker(SAM)))
+    assert domain.may_decide(view, call, asker(LEE), "approve") is None
+    assert "Another person" in str(domain.may_decide(view, call, asker(SAM), "approve"))
 
 
 def test_who_changed_it_into_what_is_held_does_not_release_it() -> None:
@@ -176,8 +192,8 @@ def test_who_changed_it_into_what_is_held_does_not_release_it() -> None:
         quoted(2, less(), attempt=2),
         held(2, less(), attempt=2, edited_by=SAM),
     )
-    assert "You changed it" in str(domain.may_decide(view, call_of(view), asker(SAM)))
-    assert domain.may_decide(view, call_of(view), asker(SUE)) is None
+    assert "You changed this call" in str(domain.may_decide(view, call_of(view), asker(SAM), "decline"))
+    assert domain.may_decide(view, call_of(view), asker(SUE), "approve") is None
 
 
 def test_the_trajectory_says_what_a_person_changed_and_what_the_world_did() -> None:

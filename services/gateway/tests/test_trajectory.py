@@ -1,25 +1,33 @@
 """A run as rows: what each fact opens or changes, and that a page and a stream show the same."""
 
+from datetime import UTC, datetime
+
 import pytest
 from contracts.events import Event, from_document
 from contracts.examples import EXAMPLES
-from contracts.facts import CustomerSaid, Fact, RunStarted
-from gateway.console import cards, render
+from contracts.facts import CustomerSaid, Fact, RunStarted, TurnRefused
+from gateway.console import cards, pages, queue, render
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
 from gateway.folding import fold
+from gateway.tickets import TicketView
 
 from .facts import (
     ALEX,
     LEE,
+    PACK,
     SAM,
+    TOM,
     decided,
+    ended,
     executed,
     forwarded,
+    held,
     proposed,
     quoted,
     read,
     refund,
+    replied,
     started,
     story_from_the_hold,
     story_to_the_hold,
@@ -185,7 +193,7 @@ def test_a_requesters_card_has_no_buttons() -> None:
 
     page = str(render.part("card.html", "card", card(told), asker(SAM), ZONE, told.at))
 
-    assert "You started it, so another approver has to decide" in page
+    assert "You started this run, so another person has to decide" in page
     assert "<button" not in page
 
 
@@ -205,8 +213,76 @@ def test_an_ended_run_is_one_line_that_says_who_decided() -> None:
     closed = card(told, LEE)
 
     assert closed.state == "closed"
-    assert closed.outcome == "Sam approved: “Return scanned in at the warehouse.”"
+    assert closed.outcome == "Sam approved it: “Return scanned in at the warehouse.”"
     assert "<form" not in str(render.part("card.html", "card", closed, asker(LEE), ZONE, told.at))
+
+
+def refused_after_all() -> Told:
+    results = executed(2, ("c-2", "It is stopped."), is_error=True).results
+    told = Told(*story_to_the_hold(), decided(2, MONEY), quoted(2, MONEY, attempt=2))
+    told.say(TurnRefused(turn=2, attempt=2, pack=PACK, rule="stopped", results=results), replied("Sorry."), ended())
+    return told
+
+
+def test_an_approval_that_was_refused_is_not_shown_as_done() -> None:
+    told = refused_after_all()
+    closed = card(told)
+    assert closed.outcome == "You approved it; it was refused: stopped: no money moved"
+    assert closed.pill == ("bad", "no", "Refused")
+    assert closed.amount == "nothing of £180.00 asked"
+    whole, head = (
+        str(render.part("card.html", name, closed, *rest))
+        for name, rest in (
+            ("card", (asker(SAM), ZONE, told.at)),
+            ("card_head", (ZONE, told.at)),
+        )
+    )
+    for page in (whole, head):
+        assert "Refused" in page
+        assert "Resolved" not in page
+    assert [row.title for row in closed.rows] == ["Approved by sam", "Refused", "Reply sent", "Run ended: resolved"]
+    assert closed.rows[1].detail == "stopped: no money moved, in spite of the approval"
+    assert pages.by(told.view, asker(SAM)) == [("TCK-2004", "approved, then refused", "nothing of £180.00 asked")]
+
+
+def test_the_list_says_of_an_ended_run_that_its_approval_was_refused() -> None:
+    ticket = TicketView(
+        ticket="TCK-2004",
+        status="resolved",
+        channel="ticket",
+        subject=" ",
+        body="",
+        customer=TOM,
+        run="TCK-2004-1",
+        opened_at=datetime(2026, 11, 29, tzinfo=UTC),
+        latest=refused_after_all().view,
+    )
+    line = queue.line(ticket, asker(SAM), ticket.opened_at)
+    assert line.last_step == "Approved, then refused: stopped. The customer has their answer."
+    assert line.subject == "No subject"
+
+
+def test_a_turn_that_nobody_approved_is_refused_in_its_box_alone() -> None:
+    results = executed(2, ("c-2", "Too much."), is_error=True).results
+    told = Told(*story_to_the_hold()[:-1])
+    told.say(TurnRefused(turn=2, attempt=1, pack=PACK, rule="amount", results=results))
+    assert [row.title for row in rows(told)][-1] == "Turn 2"
+
+
+def test_an_approval_with_changes_closes_with_what_it_came_to() -> None:
+    less = refund("c-2", 10000).model_copy(update={"edited": MONEY.digest})
+    told = Told(*story_to_the_hold(), decided(2, MONEY, edited=less.arguments), quoted(2, less, attempt=2))
+    told.say(forwarded(2, less), executed(2, ("c-2", "Refunded £100.00.")), replied(), ended())
+    closed = card(told)
+    assert closed.title == "Refund £100.00 to Mastercard ending 0937"
+    assert closed.amount == "£100.00 of £180.00 asked"
+    assert pages.by(told.view, asker(SAM)) == [("TCK-2004", "approved", "£100.00 of £180.00 asked")]
+
+
+def test_after_an_erasure_nothing_hangs_behind_what_was_changed() -> None:
+    gone = MONEY.model_copy(update={"arguments": {}})
+    told = Told(*story_to_the_hold()[:-2], quoted(2, gone), held(2, gone), decided(2, gone, edited={}))
+    assert rows(told)[-1].detail == "with changes"
 
 
 def test_a_row_is_the_same_on_the_page_and_on_the_stream() -> None:

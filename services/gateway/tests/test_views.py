@@ -1,7 +1,8 @@
 """What a run looks like from outside, fact by fact."""
 
 from contracts.facts import CustomerSaid, HoldExpired, RunCancelled, RunErased, RunTakenOver, TurnRefused
-from contracts.parts import Needs
+from contracts.parts import CallQuote, Needs
+from gateway.console import words
 from gateway.folding import evolve, fold
 from gateway.held import HeldCall, Seat
 from gateway.views import Moved, RunView
@@ -157,6 +158,70 @@ def test_a_refused_turn_lets_the_run_go_on() -> None:
     assert "refund.above_last_tier" in told.view.last_step
 
 
+def less(amount: int = 10000) -> CallQuote:
+    """What the held refund comes to when a person lowers it."""
+    return refund("c-2", amount).model_copy(update={"edited": MONEY.digest})
+
+
+def refused(rule: str = "stopped", attempt: int = 2) -> TurnRefused:
+    results = executed(2, ("c-2", "It is stopped. Nothing was done."), is_error=True).results
+    return TurnRefused(turn=2, attempt=attempt, pack=PACK, rule=rule, results=results)
+
+
+def test_an_approval_with_changes_is_shown_by_what_it_came_to() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY, edited=less().arguments), quoted(2, less(), attempt=2))
+    [call] = told.view.held
+    assert call.came_to == less()
+    assert words.decided_amount([call]) == "£100.00 of £180.00 asked"
+
+    told.say(forwarded(2, less()), executed(2, ("c-2", "Refunded £100.00.")), ended())
+    assert told.view.moved == (Moved(currency="GBP", amount_minor=10000),)
+    assert words.decided_amount(told.view.held) == "£100.00 of £180.00 asked"
+    told.say(RunErased(by=LEE))
+    assert words.decided_amount(told.view.held) == "£100.00 of £180.00 asked"
+    assert "0937" not in told.view.model_dump_json()
+
+
+def test_an_approval_with_changes_that_waits_for_another_person_is_shown_by_what_it_came_to() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY, edited=less().arguments), quoted(2, less(), attempt=2))
+    told.say(held(2, less(), attempt=2, needs=Needs(people=2)), decided(2, less(), LEE))
+    assert words.decided_amount(told.view.held) == "£100.00 of £180.00 asked"
+
+
+def test_what_was_approved_as_it_was_asked_for_is_one_amount_and_so_is_what_was_declined() -> None:
+    for decision in ("approve", "decline"):
+        told = Told(*story_to_the_hold(), decided(2, MONEY, decision=decision, note="worn"))
+        assert words.decided_amount(told.view.held) == "£180.00"
+
+
+def test_what_is_refused_after_its_approval_moved_nothing_and_says_so() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY), quoted(2, MONEY, attempt=2), refused(), ended())
+    [call] = told.view.held
+    assert (call.came_to_nothing, call.refused) == (True, "stopped")
+    assert words.decided_amount([call]) == "nothing of £180.00 asked"
+    assert told.view.moved == ()
+
+
+def test_what_failed_after_its_approval_moved_nothing_either() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY), forwarded(2, MONEY))
+    told.say(executed(2, ("c-2", "The card is closed."), is_error=True))
+    [call] = told.view.held
+    assert (call.came_to_nothing, call.failed) == (True, True)
+
+
+def test_what_is_declined_and_then_refused_along_with_its_turn_was_declined() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY, decision="decline", note="worn"), refused(attempt=1))
+    [call] = told.view.held
+    assert not call.came_to_nothing
+
+
+def test_what_is_refused_while_half_of_it_is_approved_waits_no_longer() -> None:
+    told = Told(*story_to_the_hold()[:-1], held(2, MONEY, needs=Needs(people=2)), decided(2, MONEY))
+    assert len(told.view.holds) == 1
+    told.say(refused("policy-changed", attempt=1))
+    assert not told.view.held[0].pending
+
+
 def test_what_was_paid_behind_a_cancel_is_recorded_but_the_run_stays_cancelled() -> None:
     told = Told(*story_to_the_hold(), decided(2, MONEY), forwarded(2, MONEY), RunCancelled(by=ALEX, reason="oops"))
 
@@ -222,10 +287,10 @@ def test_of_an_erased_run_the_view_keeps_what_was_done_and_nothing_of_whom() -> 
     told.say(RunErased(by=LEE))
 
     view = told.view
-    words = view.model_dump_json()
+    said = view.model_dump_json()
     for word in ("Whitfield", "tom.", "Jacket", "Fell", "ending 0937", "Return scanned", "amount_pence"):
         assert word in before.model_dump_json(), word
-        assert word not in words, word
+        assert word not in said, word
     assert (view.status, view.moved, view.customer.id) == (before.status, before.moved, "C-1004")
     assert [call.hold for call in view.held] == [call.hold for call in before.held]
     assert [seat.by for call in view.held for seat in call.seats] == [SAM]
@@ -234,14 +299,15 @@ def test_of_an_erased_run_the_view_keeps_what_was_done_and_nothing_of_whom() -> 
 def test_whoever_adds_to_the_view_has_to_say_what_becomes_of_it_when_the_customer_is_erased() -> None:
     emptied = {
         RunView: "subject body customer reason handover reply last_step quotes quotes_before held",
-        HeldCall: "quote was seats lapsed",
+        HeldCall: "quote was came_to seats lapsed",
         Seat: "note",
     }
     kept = {
         RunView: "tenant run ticket channel profile model prompt_version policy_pack toolset limits requested_by "
         "started_at started_event updated_at sequence ordinal status ended_at steps cost_micro_usd usage turn moved "
         "agent written read",
-        HeldCall: "turn attempt call_id hold held_at expires_at expired escalate_at reminded_at escalated_to",
+        HeldCall: "turn attempt call_id hold held_at expires_at expired escalate_at reminded_at escalated_to "
+        "changed_by refused failed",
         Seat: "by decision edited at carried",
     }
     for part, fields in emptied.items():

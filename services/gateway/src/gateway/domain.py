@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from contracts.edits import carries_over, day_total, objection
+from contracts.entitlement import Bar, Held, Word, above_own_limit, bar
 from contracts.events import Draft, Event, event_id
 from contracts.facts import CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
 from contracts.identity import Principal
-from contracts.money import Money
-from contracts.parts import CallQuote
-from contracts.people import is_the_customer, reaches, same, within_own_limit
+from contracts.parts import MOST_ATTEMPTS, CallQuote
+from contracts.people import is_the_customer
 
 from gateway.folding import fold
 from gateway.held import HeldCall
@@ -33,6 +33,7 @@ class Said:
 
 
 Decision = Draft | Said | Refusal
+WORDS: tuple[Word, ...] = ("approve", "decline", "change")
 NOBODY_LEFT = Refusal(
     409,
     "The customer was erased",
@@ -125,42 +126,19 @@ def _same(one: Fact | None, other: Fact) -> bool:
     return bare(one) == bare(other)
 
 
-def may_decide(view: RunView, call: HeldCall, asker: Principal) -> str | None:
-    """Why this person cannot decide on a held call, None if they can. A hint for pages: approvals has the say."""
-    needs = call.hold.needs
+def may_decide(view: RunView, call: HeldCall, asker: Principal, word: Word) -> Bar | None:
+    """Why this person may not say this on a held call, None if they may. A hint for pages: approvals has the say."""
     if not asker.may("decide"):
-        return f"Decided by {needs.role}s; your role ({asker.role}) decides nothing."
-    if same(view.requested_by, asker):
-        return "You started it, so another approver has to decide."
-    if any(same(seat.by, asker) for seat in call.seats):
-        return "You have decided; it needs another person as well."
-    if is_the_customer(asker, view.customer):
-        return "It is your own ticket, so another person has to decide."
-    if call.hold.edited_by is not None and same(call.hold.edited_by, asker):
-        return "You changed it into this, so another person has to release it."
-    if not reaches(asker.role, needs.role):
-        return f"Above your limit: a {needs.role} has to decide."
-    if not within_own_limit(asker, needs):
-        return f"Above your own limit of {_own_limit(call, asker)}: {_today(call)}, so somebody else has to decide."
-    higher, seated = needs.one_of_role, [seat.by.role for seat in call.approvals]
-    last_seat = needs.people - len(seated) <= 1
-    if higher and last_seat and not any(reaches(role, higher) for role in (*seated, asker.role)):
-        return f"The other of the two has to be a {higher}."
-    return None
+        return Bar("Read only", f"Decided by {call.hold.needs.role}s; your role ({asker.role}) decides nothing.")
+    held = Held(view.requested_by, view.customer, call.hold, call.quote, call.changed_by, call.approved_by)
+    if (barred := bar(held, asker, word)) is not None or word != "change" or call.attempt < MOST_ATTEMPTS:
+        return barred
+    return Bar("Not to be changed again", f"It was quoted {MOST_ATTEMPTS} times. Approve or decline it as it is.")
 
 
-def _own_limit(call: HeldCall, asker: Principal) -> str:
-    return _money(call, asker.limit_minor or 0)
-
-
-def _today(call: HeldCall) -> str:
-    today = call.hold.needs.amount_minor
-    return "what it moves is not known" if today is None else f"it is {_money(call, today)} to this customer today"
-
-
-def _money(call: HeldCall, minor: int) -> str:
-    effect = call.quote.effect
-    return Money(minor, (effect and effect.currency) or "").text().strip()
+def may_say(view: RunView, call: HeldCall, asker: Principal) -> bool:
+    """Whether there is anything that this person may say on it."""
+    return any(may_decide(view, call, asker, word) is None for word in WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +157,6 @@ class Edited:
 
 def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker: Principal) -> Edited:
     today = day_total(call.hold.needs.amount_minor, was, now)
-    lower = call.hold.needs.model_copy(update={"amount_minor": today})
-    as_now = call.model_copy(update={"hold": call.hold.model_copy(update={"needs": lower})})
-    refused = objection(was, now) or may_decide(view, as_now, asker)
+    barred = may_decide(view, call, asker, "change") or above_own_limit(today, now, asker)
+    refused = objection(was, now) or (barred.detail if barred else None)
     return Edited(was, now, refused, refused is None and carries_over(was, now))

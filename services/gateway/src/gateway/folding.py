@@ -124,7 +124,13 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
             effects = [quote.effect.summary for quote in fact.quotes if quote.effect]
             step = effects[0] if effects else f"Turn {fact.turn} is quoted"
             before = view.quotes if fact.attempt > 1 else ()
-            return {"quotes": tuple(fact.quotes), "quotes_before": before, "status": "running", "last_step": step}
+            return {
+                "quotes": tuple(fact.quotes),
+                "quotes_before": before,
+                "held": tuple(_come_to(call, fact) for call in view.held),
+                "status": "running",
+                "last_step": step,
+            }
         case TurnHeld() as fact:
             quotes = {quote.call_id for quote in view.quotes}
             held = tuple(_held(view, event, fact, hold) for hold in fact.holds if hold.call_id in quotes)
@@ -164,12 +170,18 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
             return {"status": "running", "last_step": f"Turn {fact.turn} runs"}
         case TurnRefused() as fact:
             return {
+                "held": tuple(
+                    call.model_copy(update={"refused": fact.rule}) if call.turn == fact.turn else call
+                    for call in view.held
+                ),
                 "status": "running",
                 "read": event.ordinal,
                 "last_step": f"Turn {fact.turn} was refused: {fact.rule}",
             }
         case TurnExecuted() as fact:
+            failed = [result.call_id for result in fact.results if result.is_error]
             return {
+                "held": _of_calls(view, fact.turn, failed, failed=True),
                 "status": "running",
                 "read": event.ordinal,
                 "moved": total((*view.moved, *_moved(view, fact))),
@@ -185,6 +197,15 @@ def _held(view: RunView, event: Event, fact: TurnHeld, hold: Hold) -> HeldCall:
     known = next((call for call in view.held if (call.turn, call.call_id) == (fact.turn, hold.call_id)), None)
     before = next((quote for quote in view.quotes_before if quote.call_id == hold.call_id), None)
     return held_anew(event, fact, hold, now, known, before)
+
+
+def _come_to(call: HeldCall, fact: TurnQuoted) -> HeldCall:
+    """The held call with what it was quoted as now, where that is what a person changed it into."""
+    if call.turn != fact.turn:
+        return call
+    now = next((quote for quote in fact.quotes if quote.call_id == call.call_id), None)
+    changed = now is not None and now.edited is not None and now.digest != call.quote.digest
+    return call.model_copy(update={"came_to": now if changed else None})
 
 
 def _of_calls(view: RunView, turn: int, call_ids: list[str], **changes: object) -> tuple[HeldCall, ...]:
@@ -203,11 +224,7 @@ def _executed(view: RunView, fact: TurnExecuted) -> str:
 def _moved(view: RunView, fact: TurnExecuted) -> list[Moved]:
     """The money of the writes that were carried out: not of failed, declined or repeated ones."""
     quotes = {quote.call_id: quote for quote in view.quotes}
-    declined = {
-        call.call_id
-        for call in view.held
-        if call.turn == fact.turn and any(seat.decision == "decline" for seat in call.seats)
-    }
+    declined = {call.call_id for call in view.held if call.turn == fact.turn and call.declined}
     return [
         money
         for result in fact.results

@@ -7,7 +7,7 @@ from contracts.edits import carries_over
 from contracts.events import Event
 from contracts.facts import TurnHeld
 from contracts.parts import CallQuote, Hold, Person
-from contracts.people import enough
+from contracts.people import enough, reaches, within_own_limit
 from pydantic import BaseModel, ConfigDict
 
 
@@ -31,6 +31,9 @@ class HeldCall(Part):
 
     was: what was shown before, where the call has been quoted again since and would do something else now.
     lapsed: the approvals of that, which do not stand for this.
+    changed_by: who changed the call into what is held, where their approval does not stand for it.
+    came_to: what it was quoted as once somebody approved it with changes, and it was not held again.
+    refused: the rule by which it was refused after it was approved. failed: it was to be carried out, and was not.
     """
 
     turn: int
@@ -44,6 +47,10 @@ class HeldCall(Part):
     expired: bool = False
     was: CallQuote | None = None
     lapsed: tuple[Seat, ...] = ()
+    changed_by: tuple[Person, ...] = ()
+    came_to: CallQuote | None = None
+    refused: str | None = None
+    failed: bool = False
     escalate_at: datetime | None = None
     reminded_at: datetime | None = None
     escalated_to: str | None = None
@@ -53,13 +60,46 @@ class HeldCall(Part):
         return [seat for seat in self.seats if seat.decision == "approve"]
 
     @property
+    def approved_by(self) -> list[Person]:
+        """Those whose approval counts for what is held now: its role or limit may have become a higher one."""
+        needs = self.hold.needs
+        return [
+            seat.by
+            for seat in self.approvals
+            if reaches(seat.by.role, needs.role) and (within_own_limit(seat.by, needs) or self._is_changed_by(seat))
+        ]
+
+    @property
+    def declined(self) -> bool:
+        return any(seat.decision == "decline" for seat in self.seats)
+
+    @property
+    def came_to_nothing(self) -> bool:
+        """Whether it was approved, and then not done."""
+        return bool(self.approvals) and not self.declined and (self.refused is not None or self.failed)
+
+    @property
+    def asked(self) -> CallQuote:
+        """What the agent asked for, before an approval changed it."""
+        carried = any(seat.edited and seat.carried for seat in self.seats)
+        return self.was if carried and self.was is not None else self.quote
+
+    @property
+    def latest(self) -> CallQuote:
+        """What was decided on, as far as it has come."""
+        return self.came_to or self.quote
+
+    @property
     def pending(self) -> bool:
         """Whether a decision is still missing. What counts in the end is the word of approvals and policy."""
-        if self.expired or any(seat.decision == "decline" for seat in self.seats):
+        if self.expired or self.declined or self.refused is not None:
             return False
-        if any(seat.edited and not seat.carried for seat in self.seats):
+        if any(self._is_changed_by(seat) for seat in self.seats):
             return False  # it is being quoted with the changes
-        return not enough(self.hold.needs, [seat.by for seat in self.approvals])
+        return not enough(self.hold.needs, self.approved_by)
+
+    def _is_changed_by(self, seat: Seat) -> bool:
+        return seat.edited and not seat.carried
 
 
 def held_anew(
@@ -87,4 +127,8 @@ def held_anew(
         seats=tuple(seat.model_copy(update={"carried": True}) for seat in stands),
         was=shown if changed else known.was if known else None,
         lapsed=tuple(seat for seat in seats if seat not in stands and seat.decision == "approve"),
+        changed_by=(
+            *(known.changed_by if known else ()),
+            *(seat.by for seat in seats if seat.edited and seat not in stands),
+        ),
     )

@@ -243,16 +243,18 @@ def approval(view: RunView, asker: Principal, earlier: list[RunView]) -> Approva
         requested_by=view.requested_by,
         held_at=min(call.held_at for call in view.holds),
         expires_at=min(call.expires_at for call in view.holds),
-        holds=[
-            PendingHold(**hold(call).model_dump(), you=You(may=(why := may_decide(view, call, asker)) is None, why=why))
-            for call in view.holds
-        ],
+        holds=[PendingHold(**hold(call).model_dump(), you=_you(view, call, asker)) for call in view.holds],
         others=[
             OtherCall(call_id=q.call_id, tool=q.tool, kind=q.kind, effect=q.effect, will_fail=q.will_fail)
             for q in view.others
         ],
         history=history(earlier),
     )
+
+
+def _you(view: RunView, call: HeldCall, asker: Principal) -> You:
+    barred = may_decide(view, call, asker, "approve")
+    return You(may=barred is None, why=barred and barred.detail)
 
 
 def quote(edited: Edited) -> Quote:

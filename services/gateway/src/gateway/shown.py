@@ -146,6 +146,7 @@ def _call(call: HeldCall, text: Callable[[str], str]) -> HeldCall:
         update={
             "quote": rewritten(call.quote, text),
             "was": rewritten(call.was, text) if call.was else None,
+            "came_to": rewritten(call.came_to, text) if call.came_to else None,
             "seats": seats(call.seats),
             "lapsed": seats(call.lapsed),
         }

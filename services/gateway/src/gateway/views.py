@@ -99,7 +99,7 @@ class RunView(Part):
         """What the waiting turn would move: its held calls, and those that wait along."""
         if not self.holds:
             return ()
-        declined = {call.call_id for call in self.held if any(seat.decision == "decline" for seat in call.seats)}
+        declined = {call.call_id for call in self.held if call.declined}
         waiting = [quote for quote in self.quotes if quote.call_id not in declined]
         return total(money for quote in waiting if (money := moves(quote)) is not None)
 
@@ -145,6 +145,7 @@ def _erased_call(call: HeldCall) -> HeldCall:
         update={
             "quote": erased(call.quote),
             "was": erased(call.was) if call.was else None,
+            "came_to": erased(call.came_to) if call.came_to else None,
             "seats": tuple(map(_without_note, call.seats)),
             "lapsed": tuple(map(_without_note, call.lapsed)),
         }

@@ -11,7 +11,7 @@ from contracts.identity import Principal
 from gateway.console import words
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
-from gateway.domain import Edited, may_decide
+from gateway.domain import Edited, may_say
 from gateway.held import HeldCall
 from gateway.views import RunView
 
@@ -48,11 +48,16 @@ class Card:
 
     @property
     def amount(self) -> str:
-        return words.amount(self.view.held[0].quote.effect)
+        return words.decided_amount(self.view.held)
 
     @property
     def moved(self) -> bool:
         return bool(self.view.moved)
+
+    @property
+    def came_to_nothing(self) -> bool:
+        """Whether something was approved and then not done: more than the run's status says of it."""
+        return any(call.came_to_nothing for call in self.view.held)
 
 
 def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | None:
@@ -60,12 +65,12 @@ def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | N
     if not view.held:
         return None
     waiting, first = bool(view.holds), view.held[0]
-    effect = first.quote.effect
+    effect = first.latest.effect
     since = max((event.sequence for event in events if isinstance(event.fact, TurnHeld)), default=0)
     return Card(
         view=view,
         state="waiting" if waiting else "closed" if view.ended else "running",
-        mine=waiting and any(may_decide(view, call, asker) is None for call in view.holds),
+        mine=waiting and any(may_say(view, call, asker) for call in view.holds),
         title=effect.summary if effect else first.quote.tool,
         outcome=_outcome(view, asker),
         pill=_pill(view, first),
@@ -77,6 +82,8 @@ def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | N
 def label(edited: Edited) -> str:
     """What the button with changes does, as in `Approve £120.00 instead of £180.00`."""
     was, now = words.amount(edited.was.effect), words.amount(edited.now.effect)
+    if edited.refused is not None:
+        return "Approve with these changes"
     if not edited.stands:
         return "Change it; somebody else releases it"
     if now == was:
@@ -100,10 +107,12 @@ def _outcome(view: RunView, asker: Principal) -> str:
     for call in view.held:
         for seat in call.seats:
             who = "you" if (seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer) else seat.by.subject
-            did = "approved" if seat.decision == "approve" else "declined"
+            did = "approved it" if seat.decision == "approve" else "declined it"
             did += " with changes" if seat.edited else ""
             note = f": “{seat.note}”" if seat.note else ""
             said.append(f"{who} {did}{note}")
+        if call.came_to_nothing:
+            said.append(f"it was {_undone(call)}")
     if any(call.expired for call in view.held):
         said.append("nobody decided in time, nothing was done")
     if not said:
@@ -112,11 +121,19 @@ def _outcome(view: RunView, asker: Principal) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _undone(call: HeldCall) -> str:
+    """What became of an approval that moved nothing, as in `refused: stopped: no money moved`."""
+    nothing = "no money moved" if words.amount(call.latest.effect) else "nothing was done"
+    return f"refused: {call.refused}: {nothing}" if call.refused is not None else f"not done: {nothing}"
+
+
 def _pill(view: RunView, first: HeldCall) -> tuple[str, str, str]:
     if any(call.expired for call in view.held):
         return "", "clock", "Expired"
     if first.pending:
         return "", "flag", "Not decided"
-    if any(seat.decision == "decline" for seat in first.seats):
+    if first.declined:
         return "", "x", "Declined"
+    if any(call.came_to_nothing for call in view.held):
+        return "bad", "no", "Refused" if any(call.refused for call in view.held) else "Not done"
     return "ok", "check", "Approved"

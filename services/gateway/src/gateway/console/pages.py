@@ -15,8 +15,9 @@ from gateway.access import COOKIE, cookie_name, keep, may
 from gateway.console import cards, queue, render, words
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
-from gateway.domain import may_decide
+from gateway.domain import may_say
 from gateway.folding import fold
+from gateway.held import HeldCall, Seat
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
 from gateway.routes.approvals import earlier
@@ -105,7 +106,7 @@ async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
         lately=[card for card in lately if card.state != "waiting"],
         at_stake=at_stake([card.view for card in open_cards]),
         oldest=oldest([card.view for card in open_cards]),
-        mine=[decided for card in lately for decided in _by(card.view, asker)],
+        mine=[decided for card in lately for decided in by(card.view, asker)],
     )
 
 
@@ -177,7 +178,7 @@ async def waiting_for(ports: Gateway, asker: Principal) -> int:
 
 
 def decidable(held: list[RunView], asker: Principal) -> int:
-    return sum(any(may_decide(view, call, asker) is None for call in view.holds) for view in held)
+    return sum(any(may_say(view, call, asker) for call in view.holds) for view in held)
 
 
 def at_stake(held: list[RunView]) -> str:
@@ -203,10 +204,18 @@ async def _cards(ports: Gateway, asker: Principal, views: list[RunView]) -> list
     return [card for card in found if card is not None]
 
 
-def _by(view: RunView, asker: Principal) -> list[tuple[str, str, str]]:
+def by(view: RunView, asker: Principal) -> list[tuple[str, str, str]]:
     return [
-        (view.ticket, "approved" if seat.decision == "approve" else "declined", words.amount(call.quote.effect))
+        (view.ticket, _did(call, seat), words.decided_amount([call]))
         for call in view.held
         for seat in call.seats
         if (seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer)
     ]
+
+
+def _did(call: HeldCall, seat: Seat) -> str:
+    if seat.decision == "decline":
+        return "declined"
+    if call.came_to_nothing:
+        return "approved, then refused" if call.refused else "approved, not done"
+    return "approved"

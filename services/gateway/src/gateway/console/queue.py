@@ -61,11 +61,11 @@ def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
     group = _group(ticket.status, view)
     return Line(
         ticket=ticket.ticket,
-        subject=ticket.subject,
+        subject=words.subject(ticket.subject),
         customer=ticket.customer.name or ticket.customer.email,
         state=_state(ticket.status, view),
         group=group,
-        last_step=view.last_step if view else excerpt(ticket.body, 160),
+        last_step=_last_step(view) if view else excerpt(ticket.body, 160),
         owner=_owner(ticket.status, view, asker),
         can_start=ticket.status == "open" and not ticket.erased and asker.may("run"),
         stake=view.at_stake if view else (),
@@ -100,6 +100,12 @@ def _group(status: str, view: RunView | None) -> str:
 def _state(status: str, view: RunView | None) -> str:
     """The run's status where there is a run that counts; else the ticket's."""
     return status if view is None or status in ("open", "resolved") else view.status
+
+
+def _last_step(view: RunView) -> str:
+    """Where an approval moved nothing the end alone would not tell: it is said before it."""
+    refused = [call.refused for call in view.held if call.came_to_nothing and call.refused]
+    return f"Approved, then refused: {refused[0]}. {view.last_step}" if view.ended and refused else view.last_step
 
 
 def _owner(status: str, view: RunView | None, asker: Principal) -> str:

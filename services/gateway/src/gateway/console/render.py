@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from contracts.parts import MOST_ATTEMPTS
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -19,6 +20,7 @@ _environment = Environment(
     finalize=lambda item: words.visible(item) if type(item) is str else item,
 )
 _environment.globals |= {"words": words, "edits": edits, "may_decide": may_decide, "session_of": session_of}
+_environment.globals["most_attempts"] = MOST_ATTEMPTS
 _FILTERS = ("money", "sums", "ledger", "spend", "age", "duration", "clock", "stamp", "iso", "changes", "plural")
 for _name in (*_FILTERS, "capitalize_first"):
     _environment.filters[_name] = getattr(words, _name)

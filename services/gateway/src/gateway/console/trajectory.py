@@ -97,7 +97,10 @@ class Trajectory:
                 strip = Strip("bad", "no", "Refused", f"{fact.rule}. The agent was told why and may try again.")
                 box = replace(box, strips=(*box.strips, strip), lines=_with_results(box.lines, fact.results))
                 tone = "bad"
-        return [replace(opened, turn=box, tone=tone, seq=event.sequence)]
+        judged = [replace(opened, turn=box, tone=tone, seq=event.sequence)]
+        if isinstance(fact, TurnRefused) and any("approve" in said for said in self._decisions.values()):
+            judged.append(_refused_after_all(event, fact, box))
+        return judged
 
     def _executed(self, event: Event, fact: TurnExecuted) -> list[Row]:
         opened = self.rows.get(self._turn)
@@ -135,9 +138,10 @@ class Trajectory:
         """What the decision changes, in words; empty for one that changes nothing."""
         box = self.rows[self._turn].turn if self._turn in self.rows else None
         quote = next((line.quote for line in box.lines if line.call_id == fact.call_id), None) if box else None
-        if fact.edited is None or quote is None:
-            return "with changed arguments" if fact.edited is not None else ""
-        return f"with changes: {in_words(quote, fact.edited)}"
+        if fact.edited is None:
+            return ""
+        said = in_words(quote, fact.edited) if quote is not None else ""
+        return f"with changes: {said}" if said else "with changes"
 
 
 def words_of(content: list[dict[str, Any]]) -> str:
@@ -185,6 +189,14 @@ def _held(fact: TurnHeld, box: TurnBox) -> Strip:
     which = {1: "Held", 2: "Held, both calls"}.get(count, f"Held, all {count} calls")
     rules = dict.fromkeys(f"{hold.rule}: {hold.reason}" for hold in fact.holds)
     return Strip("hold", "pause", which, "; ".join(rules))
+
+
+def _refused_after_all(event: Event, fact: TurnRefused, box: TurnBox) -> Row:
+    """Of an approved turn, a row of its own: who approved it looks behind their approval."""
+    moves = any(ledger(line.quote.effect) for line in box.lines if line.quote)
+    nothing = "no money moved" if moves else "nothing was done"
+    detail = f"{fact.rule}: {nothing}, in spite of the approval"
+    return row(event, "no", "Refused", part="refused", detail=detail, tone="bad")
 
 
 def _with_results(lines: tuple[Line, ...], results: list[CallResult]) -> tuple[Line, ...]:

@@ -13,7 +13,7 @@ from contracts.parts import CallQuote, Effect
 from gateway.held import HeldCall
 from gateway.tenant_facts import Stop
 from gateway.texts import excerpt, plain
-from gateway.views import Moved
+from gateway.views import Moved, moves, total
 
 NBSP = "\u00a0"
 # Characters that are not seen, or that change how what stands around them is read: all but tab and newline.
@@ -189,6 +189,22 @@ def amount(effect: Effect | None) -> str:
     return money(abs(effect.amount_minor), effect.currency)
 
 
+def subject(text: str) -> str:
+    """A ticket's subject, or words that can be clicked where it has none."""
+    return text if text.strip() else "No subject"
+
+
+def decided_amount(held: Iterable[HeldCall]) -> str:
+    """What held calls came to: `£180.00`, `£100.00 of £129.00 asked` once changed, `nothing of …` for what was not
+    done in spite of an approval."""
+    calls = [call for call in held if call.quote.effect]
+    asked = sums(total(money for call in calls if (money := moves(call.asked))))
+    came_to = sums(total(money for call in calls if not call.came_to_nothing and (money := moves(call.latest))))
+    if came_to == asked:
+        return asked
+    return f"{came_to or 'nothing'} of {asked} asked" if asked else came_to
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One line of a before and after; `was` is empty for what is new, `now` for what is gone."""
@@ -201,6 +217,8 @@ class Change:
 def moved_on(was: CallQuote, now: CallQuote) -> list[Change]:
     """What a call would do now that is not what it would have done, line by line; nothing for the same effect."""
     one, other = was.effect, now.effect
+    if now.will_fail is not None and was.will_fail is None:
+        return [Change("Would do", one.summary if one else was.tool, "nothing: it would fail")]
     lines = [Change("Would do", one.summary if one else was.tool, other.summary if other else now.tool)]
     if now.will_fail != was.will_fail:
         lines.append(Change("Would fail", was.will_fail or "no", now.will_fail or "no"))
