@@ -11,10 +11,10 @@ from contracts.examples import EXAMPLES
 from contracts.subjects import RunKey
 from hypothesis import HealthCheck, settings
 from nats.aio.client import Client
-from turngate.testing import NatsAccess
+from turngate.testing import NatsAccess, Server
 
 from .lines import grow, said
-from .servers import House, Server
+from .servers import House
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("contracts", deadline=None, suppress_health_check=[HealthCheck.too_slow])

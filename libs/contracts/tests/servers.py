@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import subprocess
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 from typing import Self
 
 import pytest
@@ -13,10 +11,8 @@ from contracts.bus import Bus
 from contracts.log import EVERYTHING, JetStreamLog
 from contracts.settings import ACK_WAIT, ServiceSettings
 from nats.aio.client import Client
-from turngate.embedded.child import start
-from turngate.embedded.nats import SETUP, Nats
-from turngate.embedded.passwords import Passwords
-from turngate.testing import NatsAccess, access_to
+from turngate.embedded.nats import SETUP
+from turngate.testing import NatsAccess
 
 # What is waited for comes within milliseconds on an idle machine; this is for a busy one.
 SOON = 30.0
@@ -69,35 +65,6 @@ class House:
         log = JetStreamLog(bus.nc, reads, timeout=timeout)
         bus.on_error.append(log.on_error)
         return log
-
-
-class Server:
-    """A nats-server with a fixed port and store."""
-
-    def __init__(self, directory: Path) -> None:
-        passwords = Passwords(directory / "nats-passwords.json")
-        self._nats = Nats(directory, passwords, durable=False, passwords_too=True)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def access(self) -> NatsAccess:
-        return access_to(self._nats)
-
-    def start(self) -> None:
-        self._process = start(self._nats.child())
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def restart(self) -> None:
-        self.kill()
-        self.start()
-
-    def create_streams(self) -> None:
-        asyncio.run(setup.create_streams(self.access.url, *self.access.user(SETUP)))
 
 
 class Wire:

@@ -18,9 +18,10 @@ from contracts.facts import PersonSaid
 from contracts.history import History
 from contracts.parts import Json
 from contracts.subjects import RunKey
+from turngate.testing import Server
 
 from .ears import QUOTED, DatabaseAway, Ear, api, quote, until_settled
-from .servers import SOON, House, Server, own_server
+from .servers import SOON, House, own_server
 
 # What the broker refuses
 

@@ -12,9 +12,10 @@ from contracts.handler import respond
 from contracts.history import History
 from contracts.log import JetStreamLog, Log
 from contracts.subjects import RunKey
+from turngate.testing import Server
 
 from .lines import ENDED, STARTED, grow, publish, said
-from .servers import SOON, House, Server, Wire, own_server
+from .servers import SOON, House, Wire, own_server
 
 # Outages
 

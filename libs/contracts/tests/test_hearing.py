@@ -14,9 +14,10 @@ from contracts.examples import EXAMPLES
 from contracts.history import History
 from contracts.settings import ACK_WAIT
 from contracts.subjects import RunKey
+from turngate.testing import Server
 
 from .ears import QUOTED, DatabaseAway, Ear, api, quote, until_settled
-from .servers import SOON, House, Server, own_server
+from .servers import SOON, House, own_server
 
 # Hearing
 

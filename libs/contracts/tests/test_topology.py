@@ -17,8 +17,9 @@ from contracts.requests import Requests
 from contracts.subjects import RunKey
 from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import ANSWERS, ASKS, AUTHORS, BESIDE, HEARS, HEARS_DEAD, HEARS_TIMERS, READER, permissions
+from turngate.testing import Server
 
-from .servers import SOON, House, Server, own_server
+from .servers import SOON, House, own_server
 
 every_service = pytest.mark.parametrize("service", sorted(AUTHORS))
 

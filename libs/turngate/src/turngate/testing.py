@@ -1,6 +1,7 @@
 """What tests are given: a nats-server with its streams and users, and migrated PostgreSQL databases."""
 
 import os
+import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -134,6 +135,35 @@ def nats_server(directory: Path) -> Iterator[NatsAccess]:
         yield access
     finally:
         stop(child, process)
+
+
+class Server:
+    """A nats-server with a fixed port and a store, which a test may kill and start again."""
+
+    def __init__(self, directory: Path) -> None:
+        passwords = Passwords(directory / "nats-passwords.json")
+        self._nats = Nats(directory, passwords, durable=False, passwords_too=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def access(self) -> NatsAccess:
+        return access_to(self._nats)
+
+    def start(self) -> None:
+        self._process = start(self._nats.child())
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def create_streams(self) -> None:
+        _create_streams(self.access)
 
 
 @contextmanager
