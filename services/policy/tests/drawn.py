@@ -81,6 +81,7 @@ def facts(draw: st.DrawFn) -> dict[str, Any]:
         "last_refund_at": draw(times),
         "last_declined_at": draw(times),
         "window_from": draw(st.sampled_from([ABOUT.now, ABOUT.now, ABOUT.now, NEVER, None])),
+        "decided_above_minor": draw(st.sampled_from([None, None, None, 500, 10_000])),
         "stopped": draw(st.sampled_from([None] * 19 + ["all refunds"])),
     }
 

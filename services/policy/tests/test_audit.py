@@ -71,6 +71,22 @@ def test_what_is_held_stays_held_with_what_would_have_been_said(run: Told) -> No
     assert answer.would_have == held.would_have
 
 
+def test_what_the_shop_pays_only_by_a_persons_word_is_held_under_audit_too(pack: PolicyPack) -> None:
+    loose = pack.refund.model_copy(update={"automatic_up_to": 40_000})
+    run = Told(pack.model_copy(update={"refund": loose}))
+    facts = KNOWN | {"decided_above_minor": 10_000}
+    within, refused = refund("a", 18_000, facts=facts), refund("b", 18_000, customer="C-1013", facts=facts)
+
+    held = run.quote(within, refused)
+
+    assert isinstance(held, TurnHeld)
+    assert [(hold.call_id, hold.rule) for hold in held.holds] == [("a", "shop-floor"), ("b", "shop-floor")]
+    assert held.would_have
+    assert "own-customer" in held.would_have[0]
+    assert run.decide(SAM, within) is None
+    assert verdicts(run.decide(SUE, refused)) == {"a": "run", "b": "run"}
+
+
 @pytest.mark.parametrize(
     ("quote", "rule"),
     [

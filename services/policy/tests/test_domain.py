@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 from contracts.facts import CallDecided, RunCancelled, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
-from contracts.parts import CallQuote, Guard, Person, Verdict
+from contracts.parts import Guard, Person, Verdict
 from contracts.testing import person
 from policy import domain
-from policy.pack import PolicyPack, parse
+from policy.pack import PolicyPack
 
-from .quotes import PACK, read, refund, write
+from .quotes import read, refund, write
 from .told import ALEX, LEE, LIA, SAM, SUE, Told, verdicts
 
 # A fresh quote
@@ -278,146 +278,16 @@ def test_these_do_not_release_a_very_large_refund(run: Told, people: tuple[Perso
     assert [run.decide(by, refund(amount=60_000)) for by in people] == [None, None]
 
 
+def test_who_has_approved_fills_no_second_seat_once_they_are_a_lead(run: Told) -> None:
+    large = refund(amount=60_000)
+    run.quote(large)
+
+    assert [run.decide(by, large) for by in (SAM, SUE, person("sam", "lead"))] == [None] * 3
+    assert verdicts(run.decide(LEE, large)) == {"a": "run"}
+
+
 def test_one_of_two_people_is_enough_to_decline(run: Told) -> None:
     run.quote(refund(amount=60_000))
     run.decide(LEE, refund(amount=60_000))
 
     assert verdicts(run.decide(SAM, refund(amount=60_000), "decline")) == {"a": "declined"}
-
-
-# The world has changed: further attempts
-
-
-def approved(run: Told, quote: CallQuote) -> None:
-    run.quote(quote)
-    assert verdicts(run.decide(SAM, quote)) == {quote.call_id: "run"}
-
-
-def test_an_approval_stands_for_a_further_attempt_with_the_same_digest(run: Told) -> None:
-    approved(run, refund())
-
-    answer = run.quote(refund(), attempt=2)
-
-    assert verdicts(answer) == {"a": "run"}
-    assert isinstance(answer, TurnForwarded)
-    assert answer.attempt == 2
-    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=50_000)]
-
-
-def test_an_approval_does_not_stand_for_another_effect(run: Told) -> None:
-    approved(run, refund())
-
-    held = run.quote(refund(state="partly refunded"), attempt=2)
-
-    assert isinstance(held, TurnHeld)
-    assert held.attempt == 2
-    assert run.decide(SAM, refund()) is None, "that is the old effect"
-    assert verdicts(run.decide(SAM, refund(state="partly refunded"))) == {"a": "run"}
-
-
-def test_an_approval_that_stands_still_does_when_another_call_is_held_anew(run: Told) -> None:
-    run.quote(refund("a"), refund("b", 20_000, today=38_000))
-    run.decide(SAM, refund("a"))
-    run.decide(SAM, refund("b", 20_000))
-
-    changed = refund("b", 20_000, today=38_000, state="partly refunded")
-    held = run.quote(refund("a"), changed, attempt=2)
-
-    assert isinstance(held, TurnHeld)
-    assert [hold.call_id for hold in held.holds] == ["b"]
-    assert held.will_run == ["a"]
-    answer = run.decide(SUE, changed)
-    assert verdicts(answer) == {"a": "run", "b": "run"}
-    assert isinstance(answer, TurnForwarded)
-    assert [guard.at_most for guard in answer.guards] == [50_000], "people released both, up to there"
-
-
-def test_an_approval_by_one_fills_one_seat_of_the_two_that_a_further_attempt_needs(run: Told) -> None:
-    run.quote(refund("a", 30_000), refund("b", 10_000, today=40_000))
-    run.decide(SAM, refund("a", 30_000))
-    run.decide(SAM, refund("b", 10_000))
-
-    more = refund("b", 30_000, today=60_000)
-    held = run.quote(refund("a", 30_000), more, attempt=2)
-
-    assert isinstance(held, TurnHeld)
-    assert [(hold.call_id, hold.needs.people) for hold in held.holds] == [("a", 2), ("b", 2)]
-    assert run.decide(LEE, refund("a", 30_000)) is None
-    assert run.decide(LEE, more) is None
-    assert verdicts(run.decide(SUE, more)) == {"a": "run", "b": "run"}
-
-
-def test_a_decline_stands_whatever_the_call_would_do_by_now(run: Told) -> None:
-    run.quote(read("r"), refund("a"))
-    run.decide(SAM, refund("a"), "decline")
-
-    assert verdicts(run.quote(read("r"), refund("a", 900), attempt=2)) == {"r": "run", "a": "declined"}
-    assert verdicts(run.quote(read("r"), refund("a", 300_000), attempt=3)) == {"r": "run", "a": "declined"}
-
-
-def test_after_three_attempts_the_turn_is_refused(run: Told) -> None:
-    for attempt in (1, 2, 3):
-        assert isinstance(run.quote(refund(amount=900, state=str(attempt)), attempt=attempt), TurnForwarded)
-
-    refused = run.quote(refund(amount=900), attempt=4)
-
-    assert isinstance(refused, TurnRefused)
-    assert refused.rule == "keeps-changing"
-    assert "keeps changing" in refused.results[0].content
-
-
-# The pack changes while a turn waits
-
-
-def test_a_lower_cap_binds_a_turn_that_waits(run: Told) -> None:
-    run.quote(refund(amount=18_000))
-    run.pack = parse(PACK.replace("50000", "6000").replace("200000", "7000"))
-
-    refused = run.decide(SAM, refund(amount=18_000))
-
-    assert isinstance(refused, TurnRefused)
-    assert refused.rule == "above-every-tier"
-
-
-def test_a_call_that_only_now_needs_people_takes_the_turn_down_rather_than_wait_for_ever(run: Told) -> None:
-    run.quote(refund("a", 4000), refund("b", 18_000, today=22_000))
-    run.pack = parse(PACK.replace("automatic_up_to: 5000", "automatic_up_to: 1000"))
-
-    refused = run.decide(SAM, refund("b", 18_000))
-
-    assert isinstance(refused, TurnRefused)
-    assert refused.rule == "policy-changed"
-
-
-def test_a_higher_limit_does_not_spare_the_people_who_were_asked(run: Told) -> None:
-    run.quote(refund("a"), refund("b", today=36_000))
-    run.pack = parse(PACK.replace("automatic_up_to: 5000", "automatic_up_to: 40000"))
-
-    assert run.decide(SAM, refund("a")) is None
-    assert verdicts(run.decide(SAM, refund("b"), "decline")) == {"a": "run", "b": "declined"}
-
-
-def test_a_pack_that_asks_for_more_people_refuses_what_too_few_released(run: Told) -> None:
-    run.quote(refund())
-    run.pack = parse(PACK.replace("- up_to: 50000", "- up_to: 50000\n      people: 2"))
-
-    refused = run.decide(SAM, refund())
-
-    assert isinstance(refused, TurnRefused)
-    assert refused.rule == "policy-changed"
-
-
-def test_a_pack_that_asks_for_more_people_takes_those_of_the_hold_where_they_are_enough(run: Told) -> None:
-    run.quote(refund(amount=60_000))
-    run.pack = parse(PACK.replace("- up_to: 50000", "- up_to: 50000\n      people: 2"))
-    run.decide(SAM, refund(amount=60_000))
-
-    assert verdicts(run.decide(LEE, refund(amount=60_000))) == {"a": "run"}
-
-
-def test_a_pack_that_asks_for_fewer_people_does_not_spare_those_of_the_hold(run: Told) -> None:
-    run.quote(refund(amount=60_000))
-    run.pack = parse(PACK.replace("50000", "60000"))
-
-    assert run.decide(SAM, refund(amount=60_000)) is None
-    assert verdicts(run.decide(LEE, refund(amount=60_000))) == {"a": "run"}

@@ -305,6 +305,27 @@ def test_a_changed_call_can_be_changed_again_by_another(run: Told) -> None:
     assert verdicts(run.decide(SUE, least)) == {"a": "run"}
 
 
+def test_who_changed_a_call_on_its_way_declines_it_no_more_than_they_approve_it(run: Told) -> None:
+    large, less = refund("a", 60_000), changed(refund("a", 60_000), 55_000)
+    least = changed(less, 52_000)
+    run.quote(large)
+    edit(run, SAM, large, 55_000)
+    run.quote(less, attempt=2)
+    edit(run, LEE, less, 52_000)
+    run.quote(least, attempt=3)
+
+    assert run.decide(SAM, least, "decline") is None, "it is theirs as well"
+    assert verdicts(run.decide(SUE, least, "decline")) == {"a": "declined"}
+
+
+def test_a_no_takes_the_role_and_no_limit(run: Told) -> None:
+    large, limited = refund("a", 60_000), SAM.model_copy(update={"limit_minor": 100})
+    run.quote(large)
+
+    assert run.decide(limited, large) is None
+    assert verdicts(run.decide(limited, large, "decline")) == {"a": "declined"}
+
+
 def test_a_changed_call_that_will_fail_moves_nothing_and_is_explained(run: Told) -> None:
     run.quote(refund("a"))
     edit(run, SAM, refund("a"))

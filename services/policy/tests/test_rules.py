@@ -2,14 +2,15 @@
 
 import pytest
 from contracts.parts import CallQuote, Guard, Needs
-from policy.pack import PolicyPack
+from policy.pack import PolicyPack, parse
 from policy.rules import AskPeople, Refuse, Run, guards, judge
 
-from .quotes import ABOUT, read, refund, write
+from .quotes import ABOUT, PACK, read, refund, write
 from .told import LEE, SAM
 
 ONE = Needs(role="approver", people=1)
 TWO = Needs(role="approver", people=2, one_of_role="lead")
+FLOOR = {"decided_above_minor": 10_000}
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,66 @@ def test_nobody_can_release_it(pack: PolicyPack, quote: CallQuote, rule: str, sa
     assert isinstance(judgement, Refuse)
     assert judgement.rule == rule
     assert says in judgement.reason
+
+
+LOOSE = PACK.replace("automatic_up_to: 5000", "automatic_up_to: 40000")
+
+
+@pytest.mark.parametrize(
+    ("quote", "needs"),
+    [
+        (refund(amount=10_001, facts=FLOOR), Needs(amount_minor=10_001)),
+        (refund(amount=10_001, today=40_000, facts=FLOOR), Needs(amount_minor=40_000)),
+        (refund(amount=10_001, tool="cancel_subscription", facts=FLOOR), Needs(amount_minor=10_001)),
+    ],
+)
+def test_what_the_shop_pays_only_by_a_persons_word_is_held_where_the_pack_would_let_it_run(
+    quote: CallQuote, needs: Needs
+) -> None:
+    [judgement] = judge([quote], parse(LOOSE), ABOUT)
+
+    assert isinstance(judgement, AskPeople)
+    assert (judgement.rule, judgement.needs) == ("shop-floor", needs)
+    assert judgement.reason == (
+        "The policy would pay £100.01 unasked, but above £100.00 this shop pays only what a person has approved."
+    )
+
+
+def test_what_the_shop_pays_only_by_a_persons_word_waits_for_the_people_of_the_packs_first_tier() -> None:
+    two = parse(LOOSE.replace("- up_to: 50000", "- up_to: 50000\n      people: 2"))
+
+    [judgement] = judge([refund(amount=18_000, facts=FLOOR)], two, ABOUT)
+
+    assert isinstance(judgement, AskPeople)
+    assert judgement.needs == Needs(people=2, amount_minor=18_000)
+
+
+@pytest.mark.parametrize(
+    ("quote", "rule"),
+    [
+        (refund(amount=10_000, facts=FLOOR), "within-automatic-limit"),
+        (refund(amount=10_000, today=40_000, facts=FLOOR), "within-automatic-limit"),
+        (refund(amount=18_000), "within-automatic-limit"),
+        (refund(amount=18_000, facts=FLOOR, will_fail="No such order."), "explains-why-not"),
+        (refund(amount=18_000, facts=FLOOR, duplicate_of="RF-1"), "already-done"),
+    ],
+)
+def test_what_is_within_the_shops_own_floor_or_moves_nothing_is_the_packs_to_say(quote: CallQuote, rule: str) -> None:
+    [judgement] = judge([quote], parse(LOOSE), ABOUT)
+
+    assert isinstance(judgement, Run)
+    assert judgement.rule == rule
+
+
+def test_the_shops_floor_is_of_each_call_and_every_other_rule_comes_first(pack: PolicyPack) -> None:
+    by_call = judge([refund("a", 9000, facts=FLOOR), refund("b", 9000, facts=FLOOR)], parse(LOOSE), ABOUT)
+    [above] = judge([refund(amount=18_000, facts=FLOOR)], pack, ABOUT)
+    [never] = judge([refund(amount=200_001, facts=FLOOR)], pack, ABOUT)
+
+    assert [type(judgement) for judgement in by_call] == [Run, Run]
+    assert isinstance(above, AskPeople)
+    assert (above.rule, "has approved" in above.reason) == ("above-automatic-limit", False)
+    assert isinstance(never, Refuse)
 
 
 def test_two_small_refunds_of_one_turn_do_not_slip_under_the_limit(pack: PolicyPack) -> None:

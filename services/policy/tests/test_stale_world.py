@@ -3,12 +3,12 @@
 from itertools import product
 
 import pytest
-from contracts.facts import TurnForwarded, TurnHeld
-from contracts.parts import CallQuote
+from contracts.facts import TurnForwarded, TurnHeld, TurnRefused
+from contracts.parts import CallQuote, Guard
 from policy.pack import parse
 
-from .quotes import PACK, refund
-from .told import SAM, SUE, Told, verdicts
+from .quotes import PACK, read, refund
+from .told import LEE, SAM, SUE, Told, verdicts
 
 SAID = ("approved", "declined", "expired")
 NOW = ("the same", "another state", "less", "more", "small", "failing")
@@ -92,3 +92,81 @@ def test_a_released_call_that_has_become_small_runs_within_the_automatic_limit_a
 
     assert isinstance(answer, TurnForwarded)
     assert (answer.verdicts[0].rule, answer.guards[0].at_most) == ("within-automatic-limit", 5000)
+
+
+def approved(run: Told, quote: CallQuote) -> None:
+    run.quote(quote)
+    assert verdicts(run.decide(SAM, quote)) == {quote.call_id: "run"}
+
+
+def test_an_approval_stands_for_a_further_attempt_with_the_same_digest(run: Told) -> None:
+    approved(run, refund())
+
+    answer = run.quote(refund(), attempt=2)
+
+    assert verdicts(answer) == {"a": "run"}
+    assert isinstance(answer, TurnForwarded)
+    assert answer.attempt == 2
+    assert answer.guards == [Guard(name="refunded_today_by_customer", subject="C-1004", at_most=50_000)]
+
+
+def test_an_approval_does_not_stand_for_another_effect(run: Told) -> None:
+    approved(run, refund())
+
+    held = run.quote(refund(state="partly refunded"), attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert held.attempt == 2
+    assert run.decide(SAM, refund()) is None, "that is the old effect"
+    assert verdicts(run.decide(SAM, refund(state="partly refunded"))) == {"a": "run"}
+
+
+def test_an_approval_that_stands_still_does_when_another_call_is_held_anew(run: Told) -> None:
+    run.quote(refund("a"), refund("b", 20_000, today=38_000))
+    run.decide(SAM, refund("a"))
+    run.decide(SAM, refund("b", 20_000))
+
+    changed = refund("b", 20_000, today=38_000, state="partly refunded")
+    held = run.quote(refund("a"), changed, attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert [hold.call_id for hold in held.holds] == ["b"]
+    assert held.will_run == ["a"]
+    answer = run.decide(SUE, changed)
+    assert verdicts(answer) == {"a": "run", "b": "run"}
+    assert isinstance(answer, TurnForwarded)
+    assert [guard.at_most for guard in answer.guards] == [50_000], "people released both, up to there"
+
+
+def test_an_approval_by_one_fills_one_seat_of_the_two_that_a_further_attempt_needs(run: Told) -> None:
+    run.quote(refund("a", 30_000), refund("b", 10_000, today=40_000))
+    run.decide(SAM, refund("a", 30_000))
+    run.decide(SAM, refund("b", 10_000))
+
+    more = refund("b", 30_000, today=60_000)
+    held = run.quote(refund("a", 30_000), more, attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert [(hold.call_id, hold.needs.people) for hold in held.holds] == [("a", 2), ("b", 2)]
+    assert run.decide(LEE, refund("a", 30_000)) is None
+    assert run.decide(LEE, more) is None
+    assert verdicts(run.decide(SUE, more)) == {"a": "run", "b": "run"}
+
+
+def test_a_decline_stands_whatever_the_call_would_do_by_now(run: Told) -> None:
+    run.quote(read("r"), refund("a"))
+    run.decide(SAM, refund("a"), "decline")
+
+    assert verdicts(run.quote(read("r"), refund("a", 900), attempt=2)) == {"r": "run", "a": "declined"}
+    assert verdicts(run.quote(read("r"), refund("a", 300_000), attempt=3)) == {"r": "run", "a": "declined"}
+
+
+def test_after_three_attempts_the_turn_is_refused(run: Told) -> None:
+    for attempt in (1, 2, 3):
+        assert isinstance(run.quote(refund(amount=900, state=str(attempt)), attempt=attempt), TurnForwarded)
+
+    refused = run.quote(refund(amount=900), attempt=4)
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "keeps-changing"
+    assert "keeps changing" in refused.results[0].content

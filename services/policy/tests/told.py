@@ -42,6 +42,11 @@ class Told:
     def history(self) -> History:
         return self.log.history(KEY)
 
+    @property
+    def last_quotes(self) -> list[CallQuote]:
+        quoted = self.history.last(TurnQuoted)
+        return quoted.quotes if quoted else []
+
     def say(self, fact: Fact, *, cause: Event | None = None, after: timedelta = timedelta(seconds=1)) -> Event:
         self.now += after
         return self.log.say(self.history, Draft(fact, cause, key=str(len(self.log.accepted))))

@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+from contracts.asks import CHECK_PACK
 from contracts.bus import Bus
+from contracts.following import catch_up, keep_up
 from contracts.log import JetStreamLog, Log
 from contracts.subjects import TENANTS
 
-from policy.handlers import catch_up, checking, follow, judging
+from policy.handlers import checking, judging
 from policy.packs import Packs
 from policy.settings import Settings
 
@@ -17,8 +19,8 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     line = JetStreamLog(bus.nc, stream=TENANTS)
     bus.on_error.append(line.on_error)
     # Before the first turn is judged: none may be judged by a pack that was replaced long ago.
-    after = await catch_up(line, packs)
-    following = asyncio.create_task(follow(line, packs, after))
+    after = await catch_up(line, packs.hear)
+    following = asyncio.create_task(keep_up(line, packs.hear, after))
     stack.callback(following.cancel)
-    await bus.answer("ask.policy.check", checking(packs))
+    await bus.answer(CHECK_PACK, checking(packs))
     await bus.hear(judging(log, packs))

@@ -1,6 +1,6 @@
 """What people have said about a turn's held calls, and whether that settles them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from contracts.edits import carries_over
 from contracts.events import Event
 from contracts.facts import CallDecided, HoldExpired, RunStarted, TurnHeld, TurnQuoted
 from contracts.parts import CallQuote, Digest, Hold, Needs, Person
-from contracts.people import enough, may_release, same
+from contracts.people import enough, may_decline, may_release, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,16 @@ class _Call:
         was = self.quotes.get(edit.of)
         return edit.by if was is not None and carries_over(was, quote) else None
 
+    def changed_by(self, digest: Digest) -> list[Person]:
+        """Who changed the call on its way to this effect without approving it thereby: they have asked for it."""
+        carried = self.carried(digest)
+        return [edit.by for edit in self.edits if carried is None or not same(edit.by, carried)]
+
+    def about(self, digest: Digest) -> str | None:
+        """Whom this effect is about, by the shop's id."""
+        quote = self.quotes.get(digest)
+        return quote.subject if quote else None
+
 
 class Decisions:
     """A fold over one turn: its quotes and holds, the decisions on them, their expiry.
@@ -118,16 +128,24 @@ class Decisions:
         if edit is None:
             return None
         carried = call.carried(quote.digest)
-        return None if carried and may_release(carried, needs, self._started) else edit.by
+        if carried and may_release(carried, needs, self._started, subject=quote.subject):
+            return None
+        return edit.by
 
     def _approvers(self, hold: Hold) -> tuple[Person, ...]:
         call = self._call(hold.call_id)
         carried = call.carried(hold.digest)
-        asked = [edit.by for edit in call.edits if carried is None or not same(edit.by, carried)]
-        people = [a.by for a in call.approvals if a.digest == hold.digest and not any(same(a.by, by) for by in asked)]
+        people = [approval.by for approval in call.approvals if approval.digest == hold.digest]
         if carried:
             people.insert(0, carried)
-        return tuple(by for by in people if may_release(by, hold.needs, self._started, hold.edited_by))
+        return tuple(by for by in people if self._may(may_release, by, hold))
+
+    def _may(self, rule: Callable[..., bool], by: Person, hold: Hold) -> bool:
+        """Whether somebody's yes (`may_release`) or no (`may_decline`) counts for a hold."""
+        call = self._call(hold.call_id)
+        if any(same(by, one) for one in call.changed_by(hold.digest)):
+            return False
+        return rule(by, hold.needs, self._started, hold.edited_by, subject=call.about(hold.digest))
 
     def _call(self, call_id: str) -> _Call:
         return self._calls.setdefault(call_id, _Call())
@@ -149,15 +167,14 @@ class Decisions:
             return
         call = self._call(hold.call_id)
         if decided.decision == "decline":
-            # Whoever may say yes to anything of this kind may say no, however much it is.
-            unlimited = decided.by.model_copy(update={"limit_minor": None})
-            if may_release(unlimited, hold.needs, self._started, hold.edited_by):
+            if self._may(may_decline, decided.by, hold):
                 call.declined = Declined("declined", "A person declined this, so it was not done.")
         elif decided.edited is not None:
             # Whoever it was, the shop quotes it anew. What it comes to will tell whether they may release it.
             call.edits.append(Edit(decided.by, hold.digest))
             self.requoting = True
-        else:
+        elif not any(same(decided.by, one) for one in self._approvers(hold)):
+            # Whose approval stands has said it: in a higher role they fill no second seat, nor a higher one.
             call.approvals.append(Approval(decided.by, decided.digest))
 
     def _expire(self, hold: Hold) -> None:

@@ -26,6 +26,13 @@ READS = (
 )
 NO_PACK = Pack(name="none", version=0, digest=hashlib.sha256().hexdigest())
 
+# The one refusal that the same call may get past: nothing is wrong with it but who was asked about it.
+POLICY_CHANGED = Refuse(
+    "policy-changed", "the shop's limits changed while this waited, and now ask for other people than were asked."
+)
+_ONCE_MORE = "Nothing was done. If it is still needed, propose it once more: it is then judged by the new limits."
+_WITHOUT_IT = "Ask for this one again without the refused call if it is still needed."
+
 Outcome = Run | Released | Declined | Hold | Refuse
 Answer = TurnForwarded | TurnHeld | TurnRefused
 
@@ -141,10 +148,7 @@ def _call(quote: CallQuote, judgement: Judgement, turn: Turn) -> Call:
         return Call(quote, judgement, settled or now)
     if asked is None or (settled is None and turn.decisions.of(asked) is not None):
         # Nobody is asked any more for what is wanted now: by its own hold all is settled, or it has none.
-        changed = Refuse(
-            "policy-changed", "The policy changed while this turn waited, and now asks for other people than it did."
-        )
-        return Call(quote, judgement, settled or changed)
+        return Call(quote, judgement, settled or POLICY_CHANGED)
     return Call(quote, judgement, turn.decisions.of(asked) or asked)
 
 
@@ -230,13 +234,15 @@ def _verdict(call: Call) -> Verdict:
 def _refused(quoted: TurnQuoted, calls: list[Call], pack: PolicyPack) -> TurnRefused:
     """Every call gets a result: the refused ones say why, the others that the turn runs whole or not at all."""
     refusals = [call.outcome for call in calls if isinstance(call.outcome, Refuse)]
+    again = _ONCE_MORE if set(refusals) == {POLICY_CHANGED} else _WITHOUT_IT
     return TurnRefused(
         turn=quoted.turn,
         attempt=quoted.attempt,
         pack=pack.stamp,
         rule=refusals[0].rule,
         results=[
-            CallResult(call_id=call.quote.call_id, content=_explanation(call.outcome), is_error=True) for call in calls
+            CallResult(call_id=call.quote.call_id, content=_explanation(call.outcome, again), is_error=True)
+            for call in calls
         ],
     )
 
@@ -253,10 +259,12 @@ def _unruled(quoted: TurnQuoted) -> TurnRefused:
     )
 
 
-def _explanation(outcome: Outcome) -> str:
+def _explanation(outcome: Outcome, again: str) -> str:
+    """`again`: what becomes of a call that was refused for another's sake."""
+    if isinstance(outcome, Declined):
+        return outcome.reason
+    if outcome == POLICY_CHANGED:
+        return f"Not done: {outcome.reason} {_ONCE_MORE}"
     if isinstance(outcome, Refuse):
         return f"Refused by the shop's policy: {outcome.reason} Nothing was done. Do not ask for the same again."
-    return (
-        "Not done: another call of this turn was refused, and a turn runs whole or not at all. "
-        "Ask for this one again without the refused call if it is still needed."
-    )
+    return f"Not done: another call of this turn was refused, and a turn runs whole or not at all. {again}"

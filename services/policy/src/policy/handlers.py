@@ -2,20 +2,17 @@
 
 import asyncio
 
-import structlog
+from contracts.answers import No
 from contracts.bus import Answer, Handler
-from contracts.errors import Outage
 from contracts.events import Draft, Event
 from contracts.handler import respond
 from contracts.history import History
-from contracts.log import JetStreamLog, Log
+from contracts.log import Log
 from contracts.parts import Json
 
 from policy import domain
 from policy.pack import InvalidPack, parse
 from policy.packs import Packs
-
-logger = structlog.get_logger()
 
 
 def judging(log: Log, packs: Packs) -> Handler:
@@ -53,31 +50,5 @@ def checking(packs: Packs) -> Answer:
     return check
 
 
-async def catch_up(line: JetStreamLog, packs: Packs) -> int:
-    """Hears every fact that the tenants' lines hold by now, an outage waited out; the sequence of the last."""
-    after = 0
-    while True:
-        try:
-            async for event in line.follow(after, live=False):
-                packs.hear(event)
-                after = event.sequence
-            return after
-        except Outage as error:
-            logger.warning("outage", error=repr(error))
-            await asyncio.sleep(0.5)
-
-
-async def follow(line: JetStreamLog, packs: Packs, after: int) -> None:
-    """Hears the tenants' facts behind `after` as they come, for ever."""
-    while True:
-        try:
-            async for event in line.follow(after):
-                packs.hear(event)
-                after = event.sequence
-        except Exception:
-            logger.exception("tenants' facts are not followed", after=after)
-        await asyncio.sleep(1)
-
-
 def _no(title: str, detail: str) -> Json:
-    return {"status": 422, "title": title, "detail": detail}
+    return No(422, title, detail).on_the_wire()

@@ -170,6 +170,8 @@ def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, tod
     if unweighed:
         asks.insert(0, (unweighed.rule, unweighed.reason, Limit()))
     if not asks:
+        asks = _below_the_shops_floor(quote, pack)
+    if not asks:
         return Run("within-automatic-limit", pays=True, bounds=tuple(met), instead_of=refusal, day=day)
     needs = tier.needs if tier and not unweighed else pack.refund.tiers[-1].needs
     needs = needs.model_copy(update={"amount_minor": None if _says(quote) is None else today})
@@ -196,6 +198,16 @@ def _asks(quote: CallQuote, pack: PolicyPack, met: Iterable[Bound]) -> list[tupl
         asks.append(("pays-again", reason, Limit()))
     asks += [(bound.rule, bound.reason, bound.limit) for bound in met if bound.reason and not bound.hard]
     return asks
+
+
+def _below_the_shops_floor(quote: CallQuote, pack: PolicyPack) -> list[tuple[str, str, Limit]]:
+    """What the pack would let run unasked and the shop would not pay: only asked about it can ever be done."""
+    floor, moved = quote.facts.decided_above_minor, amount(quote)
+    if floor is None or moved <= floor:
+        return []
+    pays, most = Money(moved, pack.currency).text(), Money(floor, pack.currency).text()
+    reason = f"The policy would pay {pays} unasked, but above {most} this shop pays only what a person has approved."
+    return [("shop-floor", reason, Limit())]
 
 
 def _automatic(quote: CallQuote, pack: PolicyPack, sums: Sums) -> Bound:
