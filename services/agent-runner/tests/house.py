@@ -3,28 +3,35 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import nats
+import psycopg
 from agent_runner import app
 from agent_runner.domain import READS
 from agent_runner.ledger import Away
 from agent_runner.settings import Settings
+from contracts import service
 from contracts.bus import Bus
+from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import Conflict
 from contracts.events import Draft, Event
-from contracts.facts import CustomerSaid, Fact, TurnExecuted, TurnForwarded, TurnProposed, TurnQuoted
+from contracts.facts import CustomerSaid, Fact, RunEnded, TurnExecuted, TurnForwarded, TurnProposed, TurnQuoted
 from contracts.history import History
 from contracts.log import JetStreamLog
 from contracts.parts import CallQuote, CallResult, Json, Verdict
-from contracts.subjects import RunKey
+from contracts.subjects import TENANTS, RunKey, TenantKey
+from contracts.tenant_facts import BudgetSet
 from contracts.verify import verify
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from turngate.testing import Database, NatsAccess
 
-from .told import DIGEST, PACK, started
+from .told import ADA, DIGEST, PACK, started
+
+LOOK: Json = {"text": "I will look.", "tool_calls": [{"name": "get_order", "input": {"order_reference": "ORD-1"}}]}
+REPLY: Json = {"text": "Your parcel is on its way."}
 
 CATALOGUE: Json = {
     "tools": [
@@ -37,11 +44,13 @@ CATALOGUE: Json = {
 
 
 class House:
-    """Desk, policy and shop. With `willing`, each turn is quoted, forwarded and executed as soon as it is proposed."""
+    """Desk, policy, shop and approvals. With `willing`, each turn is quoted, forwarded and executed as soon as it is
+    proposed. Personal data goes into the log sealed, as it always does."""
 
     def __init__(self, nc: Client) -> None:
         self.nc = nc
-        self.log = JetStreamLog(nc)
+        self.log = JetStreamLog(nc, keys=KeyRing(JetStreamKeys(nc)))
+        self.line = JetStreamLog(nc, stream=TENANTS)
         self.willing = True
         self.catalogue = CATALOGUE
         self.live: list[tuple[str, Json]] = []
@@ -93,6 +102,11 @@ class House:
     async def customer_says(self, key: RunKey, text: str, message: str) -> Event:
         return await self.says(key, CustomerSaid(text=text, message_id=message), None, message)
 
+    async def sets_budget(self, day_micro_usd: int | None, tenant: str = "acme") -> Event:
+        history = await self.line.read(TenantKey(tenant))
+        fact = BudgetSet(day_micro_usd=day_micro_usd, by=ADA)
+        return await self.line.append(history, Draft(fact, None, str(len(history.events))))
+
     async def runs(self, proposed: Event) -> None:
         """Quotes, forwards and executes a turn."""
         fact = proposed.fact
@@ -129,11 +143,11 @@ class House:
         assert [str(violation) for violation in verify(events)] == []
         return events
 
-    async def nothing_in_hand(self) -> None:
+    async def nothing_in_hand(self, stream: str = "RUNS") -> None:
         """Returns once the agent-runner has dealt with everything that it was to hear."""
         async with asyncio.timeout(20):
             while True:
-                consumer = await self.nc.jetstream().consumer_info("RUNS", "agent-runner")
+                consumer = await self.nc.jetstream().consumer_info(stream, "agent-runner")
                 if not (consumer.num_pending or consumer.num_ack_pending):
                     return
                 await asyncio.sleep(0.02)
@@ -149,6 +163,16 @@ def kinds(events: list[Event]) -> list[str]:
     return [event.kind for event in events]
 
 
+def end_of(events: list[Event]) -> RunEnded:
+    [end] = [event.fact for event in events if isinstance(event.fact, RunEnded)]
+    return end
+
+
+def words(events: list[Event]) -> str:
+    """All that the facts say, opened."""
+    return "\n".join(event.fact.model_dump_json() for event in events if event.fact is not None)
+
+
 def settings(access: NatsAccess, database: Database, model_url: str | None, **changes: Any) -> Settings:
     user, password = access.user("agent-runner")
     given: Json = {
@@ -158,20 +182,30 @@ def settings(access: NatsAccess, database: Database, model_url: str | None, **ch
         "postgres_dsn": database.of("agent-runner"),
         "model_api_key": "test" if model_url else None,
         "model_base_url": model_url,
+        "issuers": [],
     }
     return Settings(**{**given, **changes})
 
 
-@asynccontextmanager
-async def running(given: Settings) -> AsyncIterator[None]:
+def running(given: Settings) -> AbstractAsyncContextManager[Bus]:
     """An agent-runner in this process, until the block ends."""
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(given, "agent-runner", (Away,))
-        log = JetStreamLog(bus.nc, READS)
-        bus.on_error.append(log.on_error)
-        await app.start(bus, log, given, stack)
-        stack.push_async_callback(bus.close)
-        yield
+    return service.running("agent-runner", given, app.start, reads=READS, outages=(Away,))
+
+
+def lines(database: Database, tenant: str = "acme") -> list[dict[str, Any]]:
+    """The ledger, as a service of that tenant sees it."""
+    with psycopg.connect(database.runner, row_factory=psycopg.rows.dict_row) as connection:
+        connection.execute("select set_config('turngate.tenant', %s, true)", [tenant])
+        return connection.execute("select * from ledger.calls order by reserved_at").fetchall()
+
+
+def change(database: Database, tenant: str, assignment: str, *values: Any, cause: Event | None = None) -> None:
+    """Changes the tenant's calls, all or one, as nobody but a test can."""
+    which = "where tenant = %s and cause = coalesce(%s::uuid, cause)"
+    with psycopg.connect(database.superuser) as connection:
+        connection.execute(
+            f"update ledger.calls set {assignment} {which}".encode(), [*values, tenant, cause.id if cause else None]
+        )
 
 
 @asynccontextmanager

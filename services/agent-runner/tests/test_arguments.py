@@ -69,7 +69,9 @@ def test_whatever_is_spelled_can_be_said_in_a_fact(spelled: str) -> None:
 
 @given(
     st.dictionaries(
-        st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
+        st.text(),
+        st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8),
+        max_size=4,
     )
 )
 def test_an_object_is_read_as_it_is_or_not_at_all(value: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ KEY = RunKey("acme", "TCK-1-1")
 DIGEST = "0" * 64
 PROMPT = Profiles.load().prompt("support-v1")
 ALEX = Person(subject="alex", issuer="https://id.example", role="operator")
+ADA = Person(subject="ada", issuer="https://id.example", role="admin")
 PACK = Pack(name="acme", version=1, digest=DIGEST)
 
 

@@ -25,10 +25,12 @@ OF_TENANT = "ask.approvals.tenant"
 QUOTE = "ask.tools.quote"
 CATALOGUE = "ask.tools.catalogue"
 CHECK_PACK = "ask.policy.check"
+SPEND = "ask.agent.spend"
 
 LONGEST_NOTE = 2000
 LONGEST_PACK = 64_000
 LARGEST_ARGUMENTS = 20_000  # bytes of JSON
+MOST_DAYS = 90
 
 
 def _bounded(arguments: Json) -> Json:
@@ -95,6 +97,16 @@ class Requote(_Body):
 
 class AskQuote(_OfRun, Requote):
     """To the tools service (`QUOTE`)."""
+
+
+class Spend(_Body):
+    """What the tenant's model calls cost on the last so many days (UTC), today among them."""
+
+    days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = 30
+
+
+class AskSpend(_Asked, Spend):
+    """To the agent-runner (`SPEND`)."""
 
 
 class SetStop(_Body):

@@ -23,7 +23,6 @@ HEARS: dict[str, tuple[str, ...]] = {
         "policy.turn-refused",
         "agent.reply-given",
         "agent.answer-unfinished",
-        "agent.handed-over",
     ),
     "policy": ("tools.turn-quoted", "approvals.call-decided", "approvals.hold-expired"),
     "tools-shop": ("agent.turn-proposed", "policy.turn-forwarded", "approvals.call-decided"),
@@ -42,22 +41,30 @@ BESIDE: dict[str, tuple[str, ...]] = {"approvals": ("notifications",)}
 
 # The kinds of tenants' facts that a service has to have heard, whichever of its processes it is: what it then keeps.
 HEARS_TENANTS: dict[str, tuple[str, ...]] = {
+    "agent-runner": ("approvals.budget-set",),
     "tools-shop": ("approvals.stop-set", "approvals.stop-lifted"),
 }
 # Who says, and who reads along in every process.
 SAYS_TENANTS = ("approvals",)
-READS_TENANTS = ("policy", "gateway", "tools-shop")
+READS_TENANTS = ("policy", "gateway", "tools-shop", "agent-runner")
 
 # Requests that a service answers.
 ANSWERS: dict[str, tuple[str, ...]] = {
     "approvals": ("ask.approvals.decide", "ask.approvals.tenant"),
     "policy": ("ask.policy.check",),
     "tools-shop": ("ask.tools.catalogue", "ask.tools.quote"),
+    "agent-runner": ("ask.agent.spend",),
 }
 
 # Requests that a service makes.
 ASKS: dict[str, tuple[str, ...]] = {
-    "gateway": ("ask.approvals.decide", "ask.approvals.tenant", "ask.tools.quote", "ask.tools.catalogue"),
+    "gateway": (
+        "ask.approvals.decide",
+        "ask.approvals.tenant",
+        "ask.tools.quote",
+        "ask.tools.catalogue",
+        "ask.agent.spend",
+    ),
     "approvals": ("ask.tools.quote", "ask.policy.check"),
     "agent-runner": ("ask.tools.catalogue",),
 }

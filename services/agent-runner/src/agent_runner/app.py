@@ -4,10 +4,14 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import structlog
+from contracts.asks import SPEND
 from contracts.bus import Bus
-from contracts.log import Log
+from contracts.identity import Verifier
+from contracts.log import JetStreamLog, Log
+from contracts.subjects import TENANTS
 from psycopg_pool import AsyncConnectionPool
 
+from agent_runner.budgets import Budgets
 from agent_runner.catalogue import Catalogue
 from agent_runner.handlers import Agent
 from agent_runner.ledger import Ledger
@@ -15,6 +19,7 @@ from agent_runner.model import HOW_TO_SET_THE_KEY, Model
 from agent_runner.prices import Prices
 from agent_runner.profiles import Profiles
 from agent_runner.settings import Settings
+from agent_runner.spending import Spending
 
 logger = structlog.get_logger()
 
@@ -34,11 +39,14 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     stack.push_async_callback(model.close)
     if not key and not settings.model_base_url:
         logger.error("no model key", effect="every run will fail", remedy=HOW_TO_SET_THE_KEY)
+    ledger = Ledger(pool, lease=settings.ack_wait)
+    budgets, line = Budgets(ledger), JetStreamLog(bus.nc, stream=TENANTS)
+    bus.on_error.append(line.on_error)
     agent = Agent(
         log=log,
         bus=bus,
         model=model,
-        ledger=Ledger(pool, lease=settings.ack_wait),
+        ledger=ledger,
         catalogue=Catalogue(bus),
         profiles=Profiles.load(),
         prices=Prices.load(),
@@ -47,6 +55,11 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
         run_life=timedelta(seconds=settings.run_life_s),
         chat_idle=timedelta(seconds=settings.chat_idle_s),
     )
+    # Before the first run is heard: the ledger may be an older copy, to which the broker repeats nothing.
+    await budgets.catch_up(line)
+    await bus.hear_tenants(budgets.hear)
     await bus.hear(agent.hear)
     await bus.hear_timers(agent.hear_timer)
     await bus.hear_dead(agent.hear_dead)
+    spending = Spending(ledger.days, Verifier(settings.issuers, settings.audience))
+    await bus.answer(SPEND, spending.asked)

@@ -86,6 +86,16 @@ class Ask:
     run: Run
 
 
+@dataclass(frozen=True, slots=True)
+class DayFull:
+    """The tenant's day has no room for a model call, in micro-dollars: its budget, what of it is taken, and what the
+    call may cost."""
+
+    budget: int
+    taken: int
+    asked: int
+
+
 def fold(events: Iterable[Event]) -> Run | None:
     """The run that these events tell, in order; None without a beginning."""
     run: Run | None = None
@@ -273,11 +283,25 @@ def out_of_steps(run: Run) -> RunEnded:
 
 def out_of_money(run: Run) -> RunEnded:
     reason = (
-        f"The agent has spent ${run.cost_micro_usd / 1_000_000:.4f} of the run's "
-        f"${run.started.limits.max_cost_micro_usd / 1_000_000:.4f}, and what is left does not pay for another step. "
+        f"The agent has spent {_usd(run.cost_micro_usd)} of the run's "
+        f"{_usd(run.started.limits.max_cost_micro_usd)}, and what is left does not pay for another step. "
         "A person must go on from here, or start a run with a higher limit."
     )
     return ended(run, "budget_exhausted", reason, handover=run.escalation)
+
+
+def out_of_days_money(run: Run, full: DayFull) -> RunEnded:
+    reason = (
+        f"The model calls of the whole tenant may cost {_usd(full.budget)} a day (UTC). {_usd(full.taken)} of that is "
+        f"spent or reserved today, and the next step may cost {_usd(full.asked)}, so the model was not asked. Nothing "
+        "was done in this step; what was done before stays done. A person must go on with the ticket, or an admin "
+        "raises the budget (`turngate budget --day`) and somebody starts the run again."
+    )
+    return ended(run, "budget_exhausted", reason, handover=run.escalation)
+
+
+def _usd(micro_usd: int) -> str:
+    return f"${micro_usd / 1_000_000:.4f}"
 
 
 def _why_given_up(fact: AnswerUnfinished) -> str:

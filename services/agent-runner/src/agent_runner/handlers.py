@@ -20,7 +20,19 @@ from contracts.subjects import RunKey, parse
 from agent_runner import request
 from agent_runner.answer import Answer
 from agent_runner.catalogue import Catalogue, NoToolset
-from agent_runner.domain import Ask, Run, abandoned, awaits_customer, ended, next_step, out_of_money, overdue, said
+from agent_runner.domain import (
+    Ask,
+    DayFull,
+    Run,
+    abandoned,
+    awaits_customer,
+    ended,
+    next_step,
+    out_of_days_money,
+    out_of_money,
+    overdue,
+    said,
+)
 from agent_runner.ledger import Away, Ledger
 from agent_runner.metrics import REUSED
 from agent_runner.model import Model, Unusable
@@ -94,7 +106,8 @@ class Agent:
             asked = await self._request(run, due, price)
             if asked is None:
                 return out_of_money(run)
-            return said(run, await self._answer(asked, run, due, price))
+            answer = await self._answer(asked, run, due, price)
+            return out_of_days_money(run, answer) if isinstance(answer, DayFull) else said(run, answer)
         except (Unknown, NoToolset) as error:
             return ended(run, "failed", f"{error} The run was not worked on. Start it again with one that there is.")
         except NoPrice as error:
@@ -124,12 +137,14 @@ class Agent:
                 "on with the ticket; the agent-runner's log file has the cause."
             ) from error
 
-    async def _answer(self, asked: Request, run: Run, due: Event, price: Price) -> Answer:
+    async def _answer(self, asked: Request, run: Run, due: Event, price: Price) -> Answer | DayFull:
         stop("agent-runner.before-ledger")
-        recorded = await self._ledger.reserve(due, asked)
-        if recorded is not None:
+        known = await self._ledger.reserve(due, asked)
+        if isinstance(known, Answer):
+            await self._ledger.reused(due, known)
             REUSED.inc()
-            return recorded
+        if known is not None:
+            return known
         stop("agent-runner.before-answer")
         step, shown = run.steps + 1, False
 

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import date
 from typing import Any
 
 import psycopg
@@ -13,7 +14,9 @@ from psycopg.types.json import Json as AsJson
 from psycopg_pool import AsyncConnectionPool
 
 from agent_runner.answer import Answer
+from agent_runner.domain import DayFull
 from agent_runner.request import Request
+from agent_runner.spending import Day
 
 Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
@@ -35,14 +38,16 @@ class Ledger:
         self._lease = lease
         self._holder = uuid.uuid4()
 
-    async def reserve(self, cause: Event, request: Request) -> Answer | None:
-        """None: the call is ours to make. Else the answer that was recorded for it.
+    async def reserve(self, cause: Event, request: Request) -> Answer | DayFull | None:
+        """None: the call is ours to make. Else the answer that was recorded for it, or why the tenant's day has no room
+        for it: what its calls of today have cost, or may yet have cost, counts towards its budget.
 
         While another living process makes the same call, waits for its answer; once that process has gone, takes over.
         """
         while True:
-            mine, answer = await self._call(
-                "select mine, answer from ledger.reserve(%s, %s, %s, %s, %s, %s, %s, %s)",
+            mine, answer, budget, taken = await self._call(
+                "select mine, answer, budget_micro_usd, taken_micro_usd"
+                " from ledger.reserve(%s, %s, %s, %s, %s, %s, %s, %s)",
                 *self._line(cause),
                 request.digest,
                 request.model,
@@ -52,9 +57,15 @@ class Ledger:
             )
             if mine:
                 return None
+            if budget is not None:
+                return DayFull(budget, taken, request.at_most_micro_usd)
             if answer is not None:
                 return Answer.model_validate(answer)
             await asyncio.sleep(LOOKED_AT_EVERY)
+
+    async def reused(self, cause: Event, answer: Answer) -> None:
+        """Counts what a recorded answer would have cost again."""
+        await self._call("select ledger.reused(%s, %s, %s, %s)", *self._line(cause), answer.cost_micro_usd)
 
     async def record(self, cause: Event, answer: Answer) -> Answer:
         """Keeps the answer and what it cost; gives the one that holds, which is the first that was recorded."""
@@ -67,6 +78,18 @@ class Ledger:
     async def release(self, cause: Event) -> None:
         """Gives a reservation back: the call was not made, or nothing came of it."""
         await self._hold(cause, None)
+
+    async def set_budget(self, tenant: str, day_micro_usd: int | None, sequence: int) -> None:
+        """What the tenant's calls may cost a day from now on, as the fact of that sequence says; an older one counts
+        for nothing."""
+        await self._call("select ledger.set_budget(%s, %s, %s)", tenant, day_micro_usd, sequence)
+
+    async def days(self, tenant: str, since: date) -> list[Day]:
+        """What the tenant's calls cost a day (UTC), of the days with calls. A call counts on the day on which it was
+        last reserved."""
+        async with self._pool.connection() as connection:
+            found = await connection.execute("select * from ledger.days(%s, %s)", (tenant, since))
+            return [Day(tenant, *row) for row in await found.fetchall()]
 
     @asynccontextmanager
     async def holding(self, cause: Event) -> AsyncIterator[None]:

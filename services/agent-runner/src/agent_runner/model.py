@@ -219,7 +219,8 @@ def _sorted(error: anthropic.APIError, model: str) -> Exception:
     if not isinstance(error, anthropic.APIStatusError):
         return Outage(f"The model's API cannot be reached: {error!r}")
     status, kind = error.status_code, error.type
-    internals = f"{status} {kind} {error.api_message!r} request-id={error.request_id}"
+    # Not the API's message: it may quote the request, which is a customer's words, and a log file is not erased.
+    internals = f"{status} {kind} request-id={error.request_id}"
     if status in (408, 409, 429) or status >= 500 or (status == 200 and kind in _PASSING):  # 200: inside a stream
         return Outage(f"The model's API is not able to answer now: {internals}")
     nothing = "The run was stopped; nothing was done in this step."

@@ -1,11 +1,11 @@
 """What the agent-runner must be told."""
 
-from contracts.settings import DatabaseSettings
+from contracts.settings import DatabaseSettings, IdentitySettings
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 
-class Settings(DatabaseSettings):
+class Settings(DatabaseSettings, IdentitySettings):
     """Without `model_api_key` and `model_base_url` no model can be asked, and every run says so.
 
     model: asked instead of the model that a run names.

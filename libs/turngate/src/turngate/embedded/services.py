@@ -73,7 +73,7 @@ class Place:
         role = role or next((keep.role for keep in KEEPS if keep.service == service), None)
         if role:
             env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, role, self.passwords[role])
-        if service in ("gateway", "approvals", "tools-shop"):
+        if service in ("gateway", "approvals", "tools-shop", "agent-runner"):
             env |= self._identity()
         if service == "approvals":
             env |= {"TURNGATE_CONSOLE_URL": self.url} | environment.notifying(self.environ)
