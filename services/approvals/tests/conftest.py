@@ -7,6 +7,7 @@ import pytest
 from contracts.testing import World, started, world
 from turngate.testing import NatsAccess
 
+from .house import Gateway, connected
 from .tokens import Mint
 from .told import ALEX, KEY, Told
 
@@ -23,6 +24,12 @@ def mint(tmp_path: Path) -> Mint:
 
 @pytest.fixture
 async def others(fresh_nats: NatsAccess) -> AsyncIterator[World]:
-    async with world(fresh_nats.url, *fresh_nats.user("setup")) as others:
+    async with world(fresh_nats.url, *fresh_nats.user("setup"), sealed=True) as others:
         await others.say(KEY, started(ALEX))
         yield others
+
+
+@pytest.fixture
+async def gateway(fresh_nats: NatsAccess, mint: Mint) -> AsyncIterator[Gateway]:
+    async with connected(fresh_nats, "gateway") as bus:
+        yield Gateway(bus, mint)

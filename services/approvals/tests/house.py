@@ -2,28 +2,25 @@
 
 import asyncio
 import os
-import subprocess
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
 from approvals import app, domain
 from approvals.settings import Settings
-from contracts import setup
+from contracts import asks, service
 from contracts.bus import Bus
 from contracts.facts import TurnHeld
-from contracts.log import JetStreamLog
 from contracts.parts import Hold, Json
 from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
-from contracts.testing import World
+from contracts.testing import PATIENCE, World
+from nats.js.api import RawStreamMsg
+from nats.js.errors import NotFoundError
 from pydantic import SecretStr
-from turngate.embedded.child import start
-from turngate.embedded.nats import READER, SERVICES, SETUP, Nats
-from turngate.embedded.passwords import Passwords
 from turngate.testing import NatsAccess
 
 from .tokens import Mint
@@ -38,13 +35,7 @@ async def approvals(server: NatsAccess, mint: Mint, **more: Any) -> AsyncIterato
     settings = Settings(
         nats_url=server.url, nats_user=user, nats_password=SecretStr(password), issuers=[mint.issuer], **more
     )
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(settings, "approvals")
-        stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, domain.READS)
-        bus.on_error.append(log.on_error)
-        await app.start(bus, log, settings, stack)
-        await bus.nc.flush()  # the broker knows the subscriptions
+    async with service.running("approvals", settings, app.start, reads=domain.READS):
         yield
 
 
@@ -75,42 +66,18 @@ class Gateway:
             "note": "",
             "edited": None,
         }
-        return await self.bus.ask("ask.approvals.decide", body | more, timeout=patience)
+        return await self.bus.ask(asks.DECIDE, body | more, timeout=patience)
 
     async def say(self, who: str, role: str, body: Json) -> Json:
         """A word of theirs about their tenant."""
-        return await self.bus.ask("ask.approvals.tenant", {"token": self.mint.token(who, role)} | body)
-
-
-class Server:
-    """A nats-server with a fixed port and store, which a test may kill and start again."""
-
-    def __init__(self, directory: Path) -> None:
-        self._nats = Nats(directory, Passwords(directory / "nats-passwords.json"), durable=False, passwords_too=True)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def access(self) -> NatsAccess:
-        return NatsAccess(self._nats.url, {user: self._nats.password(user) for user in (SETUP, READER, *SERVICES)})
-
-    def start(self) -> None:
-        self._process = start(self._nats.child())
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def create_streams(self) -> None:
-        asyncio.run(setup.create_streams(self.access.url, *self.access.user(SETUP)))
+        return await self.bus.ask(asks.OF_TENANT, {"token": self.mint.token(who, role)} | body)
 
 
 @asynccontextmanager
-async def connected(server: NatsAccess, service: str) -> AsyncIterator[Bus]:
-    user, password = server.user(service)
+async def connected(server: NatsAccess, name: str) -> AsyncIterator[Bus]:
+    user, password = server.user(name)
     settings = ServiceSettings(nats_url=server.url, nats_user=user, nats_password=SecretStr(password))
-    bus = await Bus.connect(settings, service)
+    bus = await Bus.connect(settings, name)
     try:
         yield bus
     finally:
@@ -119,7 +86,7 @@ async def connected(server: NatsAccess, service: str) -> AsyncIterator[Bus]:
 
 @asynccontextmanager
 async def answering(
-    server: NatsAccess, service: str, subject: str, answer: Callable[[Json], Json]
+    server: NatsAccess, name: str, subject: str, answer: Callable[[Json], Json]
 ) -> AsyncIterator[list[Json]]:
     """Another service that answers one question; what it was asked."""
     asked: list[Json] = []
@@ -128,10 +95,25 @@ async def answering(
         asked.append(body)
         return answer(body)
 
-    async with connected(server, service) as bus:
+    async with connected(server, name) as bus:
         await bus.answer(subject, reply)
         await bus.nc.flush()
         yield asked
+
+
+async def stored(server: NatsAccess, stream: str, subject: str) -> RawStreamMsg:
+    """A stream's last message of that subject, once there is one."""
+    user, password = server.user("setup")
+    client = await nats.connect(server.url, user=user, password=password)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    return await client.jetstream().get_last_msg(stream, subject)
+                except NotFoundError:
+                    await asyncio.sleep(0.02)
+    finally:
+        await client.close()
 
 
 async def held(
@@ -141,11 +123,12 @@ async def held(
     escalate: float | None = None,
     expire: float = 7200,
     key: RunKey = KEY,
+    attempt: int = 1,
 ) -> None:
     now = datetime.now(UTC)
     fact = TurnHeld(
         turn=1,
-        attempt=1,
+        attempt=attempt,
         pack=PACK,
         holds=list(holds),
         remind_at=now + timedelta(seconds=remind),

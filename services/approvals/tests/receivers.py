@@ -32,14 +32,15 @@ class Got:
 
 @dataclass
 class Receiver:
-    """Answers every request with `reply`, after `delay` seconds. `got` is all that came, whole."""
+    """Answers every request with `reply`, a silent one once it speaks. `got` is all that came."""
 
     port: int = 0
     reply: Callable[[int], Reply] = lambda _: (200, {})
-    delay: float = 0.0
+    silent: bool = False
     tls: ssl.SSLContext | None = None
     got: list[Got] = field(default_factory=list)
     _arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _spoken: asyncio.Event = field(default_factory=asyncio.Event)
     _server: asyncio.Server | None = None
 
     @property
@@ -50,7 +51,11 @@ class Receiver:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    def speak(self) -> None:
+        self._spoken.set()
+
     async def stop(self) -> None:
+        self.speak()
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -70,8 +75,8 @@ class Receiver:
             self.got.append(Got(head[0].split()[1], headers, body))
             async with self._arrived:
                 self._arrived.notify_all()
-            if self.delay:
-                await asyncio.sleep(self.delay)
+            if self.silent:
+                await self._spoken.wait()
             status, more = self.reply(number)
             lines = [f"HTTP/1.1 {status} X", "content-length: 0", *(f"{k}: {v}" for k, v in more.items())]
             writer.write("\r\n".join([*lines, "", ""]).encode())

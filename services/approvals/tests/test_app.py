@@ -5,36 +5,26 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from contracts.asks import CHECK_PACK, QUOTE
 from contracts.facts import (
     CallDecided,
     DecisionRefused,
-    HoldEscalated,
-    HoldExpired,
-    ReminderSent,
-    RunCancelled,
-    TurnHeld,
     TurnQuoted,
 )
 from contracts.log import JetStreamLog
 from contracts.parts import Json, Needs
-from contracts.subjects import TENANTS, RunKey, TenantKey
-from contracts.testing import World, started, world
+from contracts.subjects import TENANTS, TenantKey
+from contracts.testing import World
 from turngate.testing import NatsAccess
 
-from .house import Gateway, Server, answering, approvals, connected, held, own_server
+from .house import Gateway, answering, approvals, connected, held
 from .tokens import Mint
-from .told import ALEX, KEY, PACK, TWO, hold, quote
-
-
-@pytest.fixture
-async def gateway(fresh_nats: NatsAccess, mint: Mint) -> AsyncIterator[Gateway]:
-    async with connected(fresh_nats, "gateway") as bus:
-        yield Gateway(bus, mint)
+from .told import KEY, PACK, TWO, hold, quote
 
 
 async def test_a_persons_decision_is_recorded_with_their_token_and_answered_with_the_fact(
@@ -50,7 +40,37 @@ async def test_a_persons_decision_is_recorded_with_their_token_and_answered_with
     assert answer["status"] == 200
     assert answer["event"]["type"] == "turngate.approvals.call-decided.v1"
     assert answer["event"]["data"]["note"] == "Seen the jacket."
-    assert again == answer
+    assert again == answer | {"repeated": True}
+
+
+async def test_personal_data_is_sealed_in_the_log_and_open_to_who_judges_by_it(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
+) -> None:
+    await held(others, hold("a"), hold("b"))
+    async with approvals(fresh_nats, mint):
+        tom = mint.token("tom", "approver", email="tom@example.org", email_verified=True)
+        own_ticket = await gateway.ask("tom", hold("a"), token=tom)
+        answer = await gateway.ask("sam", hold("b"), note="Tom called.")
+    async with connected(fresh_nats, "policy") as bus:
+        without_keys = await JetStreamLog(bus.nc).read(KEY)
+
+    assert own_ticket["status"] == 403
+    assert "your own ticket" in own_ticket["detail"]
+    assert answer["event"]["data"]["note"] == "Tom called."
+    assert [fact.note for fact in without_keys.all(CallDecided)] == ["[sealed]"]
+
+
+async def test_an_approval_that_stands_and_is_said_again_of_a_new_hold_is_answered_with_who_else_is_needed(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
+) -> None:
+    await held(others, hold())
+    async with approvals(fresh_nats, mint):
+        first = await gateway.ask("sam", hold())
+        await held(others, hold(needs=TWO), attempt=2)
+        again = await gateway.ask("sam", hold())
+
+    assert (again["status"], again["event"], again["repeated"]) == (200, first["event"], True)
+    assert "still waits for somebody else: a lead" in again["detail"]
 
 
 async def test_two_hundred_clicks_of_five_people_on_one_hold_make_one_decision(
@@ -96,9 +116,11 @@ async def test_of_two_hundred_decisions_by_five_people_on_one_hold_exactly_the_n
     async with (
         approvals(fresh_nats, mint),
         approvals(fresh_nats, mint),
-        answering(fresh_nats, "tools-shop", "ask.tools.quote", lambda _: less),
+        answering(fresh_nats, "tools-shop", QUOTE, lambda _: less),
     ):
-        asks = [(people[n % 5], {"edited": changed if n % 5 == 4 else None}) for n in range(200)]
+        asks: list[tuple[str, dict[str, Any]]] = [
+            (people[n % 5], {"edited": changed if n % 5 == 4 else None}) for n in range(200)
+        ]
         answers = await asyncio.gather(*(gateway.ask(who, hold(), patience=60, **more) for who, more in asks))
 
     decided = (await others.history(KEY)).all(CallDecided)
@@ -124,7 +146,7 @@ async def test_an_approval_with_changes_is_recorded_as_the_shop_reads_it_with_th
     edited = {"amount_pence": 12000, "order_reference": "ord-10042"}
     async with (
         approvals(fresh_nats, mint),
-        answering(fresh_nats, "tools-shop", "ask.tools.quote", lambda _: answer) as asked,
+        answering(fresh_nats, "tools-shop", QUOTE, lambda _: answer) as asked,
     ):
         token = mint.token("sam", "approver")
         first = await gateway.ask("sam", hold(), token=token, edited=edited)
@@ -133,7 +155,7 @@ async def test_an_approval_with_changes_is_recorded_as_the_shop_reads_it_with_th
 
     assert first["status"] == 200
     assert first["event"]["data"]["edited"] == less.arguments
-    assert again == first
+    assert again == first | {"repeated": True}
     assert barred["status"] == 403
     assert asked == [{"token": token, "run": KEY.run, "turn": 1, "call_id": "a", "edited": edited}]
     assert len((await others.history(KEY)).all(CallDecided)) == 1
@@ -155,7 +177,7 @@ async def test_a_change_that_the_shop_does_not_take_decides_nothing_and_the_reas
     await held(others, hold())
     async with (
         approvals(fresh_nats, mint),
-        answering(fresh_nats, "tools-shop", "ask.tools.quote", lambda _: answer),
+        answering(fresh_nats, "tools-shop", QUOTE, lambda _: answer),
     ):
         refused = await gateway.ask("sam", hold(), edited={"amount_pence": 1})
         plain = await gateway.ask("sam", hold())
@@ -188,6 +210,21 @@ async def test_what_a_person_says_of_their_tenant_is_a_fact_of_the_tenant_once(
     assert "tenant" in unreadable["detail"]
 
 
+async def test_a_subscriber_of_a_tenant_is_added_and_removed_by_who_may(
+    fresh_nats: NatsAccess, gateway: Gateway, mint: Mint
+) -> None:
+    add, remove = ({"say": f"subscriber-{done}", "subscriber": "warehouse"} for done in ("added", "removed"))
+    async with approvals(fresh_nats, mint):
+        barred = await gateway.say("lee", "lead", add)
+        said = [await gateway.say("ada", "admin", body) for body in (remove, add, add, remove, remove)]
+    async with connected(fresh_nats, "gateway") as bus:
+        history = await JetStreamLog(bus.nc, stream=TENANTS).read(TenantKey("acme"))
+
+    assert barred["status"] == 403
+    assert [answer["status"] for answer in said] == [409, 200, 409, 200, 409]
+    assert [event.kind for event in history.events] == ["approvals.subscriber-added", "approvals.subscriber-removed"]
+
+
 async def test_a_pack_is_promoted_once_policy_has_read_it(fresh_nats: NatsAccess, gateway: Gateway, mint: Mint) -> None:
     def check(body: Json) -> Json:
         if body["text"] == "nonsense":
@@ -197,7 +234,7 @@ async def test_a_pack_is_promoted_once_policy_has_read_it(fresh_nats: NatsAccess
     promote = {"say": "policy-promoted", "text": "name: acme", "report": {"would_change": 1}, "request": "r-1"}
     async with (
         approvals(fresh_nats, mint),
-        answering(fresh_nats, "policy", "ask.policy.check", check) as asked,
+        answering(fresh_nats, "policy", CHECK_PACK, check) as asked,
     ):
         first = await gateway.say("lee", "lead", promote)
         again = await gateway.say("lee", "lead", promote)
@@ -205,7 +242,7 @@ async def test_a_pack_is_promoted_once_policy_has_read_it(fresh_nats: NatsAccess
         barred = await gateway.say("sam", "approver", promote | {"request": "r-3"})
 
     assert (first["status"], wrong["status"], barred["status"]) == (200, 422, 403)
-    assert again == first
+    assert again == first | {"repeated": True}
     assert first["event"]["data"]["pack"] == PACK.model_dump(mode="json")
     assert first["event"]["data"]["by"]["subject"] == "lee"
     assert wrong["detail"] == "line 1: a mapping is expected. Nothing was promoted."
@@ -301,126 +338,6 @@ async def test_what_is_no_decision_is_answered_with_what_is_wrong(
 
     assert answer["status"] == 422
     assert says in answer["detail"]
-
-
-async def test_a_hold_reminds_and_then_expires_by_its_timers(
-    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
-) -> None:
-    async with approvals(fresh_nats, mint):
-        await held(others, hold("a"), hold("b"), remind=0.5, expire=1.2)
-        await gateway.ask("sam", hold("a"))
-        reminder = await others.hear(KEY, "approvals.reminder-sent")
-        expiry = await others.hear(KEY, "approvals.hold-expired")
-        late = await gateway.ask("sue", hold("b"))
-
-    assert reminder.fact == ReminderSent(turn=1, call_ids=["b"], role="approver")
-    assert expiry.fact == HoldExpired(turn=1, call_ids=["b"])
-    assert late["status"] == 410
-
-
-async def test_a_hold_that_nobody_decides_is_told_of_to_the_next_role_before_it_ends(
-    fresh_nats: NatsAccess, others: World, mint: Mint
-) -> None:
-    async with approvals(fresh_nats, mint):
-        await held(others, hold("a"), hold("b", Needs(role="lead")), remind=0.4, escalate=1.9, expire=3.4)
-        await others.hear(KEY, "approvals.hold-expired")
-
-    said = [event.fact for event in (await others.history(KEY)).events if event.author == "approvals"]
-    assert said == [
-        ReminderSent(turn=1, call_ids=["a", "b"], role="lead"),
-        HoldEscalated(turn=1, call_ids=["a"], role="lead"),
-        HoldExpired(turn=1, call_ids=["a", "b"]),
-    ]
-
-
-async def test_timers_that_come_early_late_or_twice_bring_each_fact_once_and_in_time(
-    fresh_nats: NatsAccess, others: World, mint: Mint
-) -> None:
-    async with connected(fresh_nats, "approvals") as bus, approvals(fresh_nats, mint):
-        await held(others, hold(), remind=0.6, escalate=2.1, expire=3.6)
-        due = (await others.history(KEY)).last(TurnHeld)
-        assert due is not None
-        body = {"tenant": KEY.tenant, "run": KEY.run, "hold": 1}
-        for n, seconds in enumerate((-5, -5, -0.1, 0.01, 0.02, 1.51, 3.01, 3.02)):
-            await bus.set_timer(f"acme.{KEY.run}.more-{n}", due.remind_at + timedelta(seconds=seconds), body)
-        await others.hear(KEY, "approvals.hold-expired")
-        other = RunKey("acme", "TCK-2005-1")
-        await others.say(other, started(ALEX))
-        await held(others, hold(), remind=0.3, escalate=0.4, expire=0.5, key=other)
-        await others.hear(other, "approvals.hold-expired")
-
-    said = [event for event in (await others.history(KEY)).events if event.author == "approvals"]
-    assert [event.name for event in said] == ["reminder-sent", "hold-escalated", "hold-expired"]
-    for event, at in zip(said, (due.remind_at, due.escalate_at, due.expires_at), strict=True):
-        assert at is not None
-        assert event.time >= at
-
-
-async def test_a_hold_that_began_and_expired_while_approvals_was_away_still_ends(
-    fresh_nats: NatsAccess, others: World, mint: Mint
-) -> None:
-    await held(others, hold(), remind=-20, expire=-10)
-
-    async with approvals(fresh_nats, mint):
-        expiry = await others.hear(KEY, "approvals.hold-expired")
-
-    assert expiry.fact == HoldExpired(turn=1, call_ids=["a"])
-    assert (await others.history(KEY)).all(ReminderSent) == []
-
-
-async def test_timers_outlive_approvals(fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint) -> None:
-    async with approvals(fresh_nats, mint):
-        await held(others, hold(), remind=0.5, expire=1)
-        await others.hear(KEY, "approvals.reminder-sent")
-
-    async with approvals(fresh_nats, mint):
-        await others.hear(KEY, "approvals.hold-expired")
-
-
-@own_server
-async def test_timers_outlive_the_broker_and_what_falls_due_meanwhile_comes_once(data_dir: Path, mint: Mint) -> None:
-    server = Server(data_dir)
-    try:
-        server.start()
-        await asyncio.to_thread(server.create_streams)
-        async with world(server.access.url, *server.access.user("setup")) as others:
-            await others.say(KEY, started(ALEX))
-            async with approvals(server.access, mint):
-                await held(others, hold(), remind=0.6, escalate=2, expire=8)
-                await others.hear(KEY, "approvals.reminder-sent")
-                due = (await others.history(KEY)).last(TurnHeld)
-            server.kill()
-            # The next role's timer falls due while nothing runs.
-            assert due is not None
-            assert due.escalate_at is not None
-            await asyncio.sleep(max(0, (due.escalate_at - datetime.now(UTC)).total_seconds()))
-            server.start()
-        async with world(server.access.url, *server.access.user("setup")) as others, approvals(server.access, mint):
-            await others.hear(KEY, "approvals.hold-expired")
-            history = await others.history(KEY)
-    finally:
-        server.kill()
-
-    said = [event for event in history.events if event.author == "approvals"]
-    assert [event.name for event in said] == ["reminder-sent", "hold-escalated", "hold-expired"]
-    assert said[-1].time >= due.expires_at
-
-
-async def test_a_cancelled_runs_timers_say_nothing(
-    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
-) -> None:
-    other = RunKey("acme", "TCK-2005-1")
-    async with approvals(fresh_nats, mint):
-        await held(others, hold(), remind=0.3, expire=0.6)
-        await others.say(KEY, RunCancelled(by=ALEX))
-        await others.say(other, started(ALEX))
-        await held(others, hold(), remind=0.8, expire=1, key=other)
-        await others.hear(other, "approvals.hold-expired")
-        answer = await gateway.ask("sam", hold())
-
-    assert answer["status"] == 409
-    assert {event.author for event in (await others.history(KEY)).events} == {"desk", "policy", "approvals"}
-    assert (await others.history(KEY)).all(HoldExpired) == []
 
 
 async def test_it_runs_as_a_process_and_ends_when_told_to(

@@ -1,11 +1,13 @@
 """Who may decide what, when; and what is owed when nobody does."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from approvals import domain
-from approvals.answers import Known, No
-from approvals.domain import Refused
+from approvals import domain, waiting
+from approvals.answers import Recorded
+from approvals.domain import NoOnRecord
+from contracts.answers import No
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
@@ -17,21 +19,30 @@ from contracts.facts import (
     TurnForwarded,
 )
 from contracts.history import History
-from contracts.parts import Needs, Person, Verdict
+from contracts.parts import Customer, Needs, Person, Verdict
 from contracts.subjects import RunKey
 from contracts.testing import person
 
-from .told import ALEX, LEE, LIA, ONE, PACK, SAM, SID, START, SUE, TWO, Told, hold, principal, quote, request
-
-
-def status(outcome: object) -> int:
-    assert isinstance(outcome, Event | Known | No)
-    return outcome.status if isinstance(outcome, No) else 200
-
-
-def detail(outcome: object) -> str:
-    assert isinstance(outcome, No), outcome
-    return outcome.detail
+from .told import (
+    ALEX,
+    LEE,
+    LIA,
+    ONE,
+    PACK,
+    SAM,
+    SID,
+    START,
+    SUE,
+    TWO,
+    Told,
+    detail,
+    hold,
+    limited,
+    principal,
+    quote,
+    request,
+    status,
+)
 
 
 def forwarded(attempt: int = 1) -> TurnForwarded:
@@ -56,14 +67,14 @@ def test_a_decision_becomes_a_fact_that_says_who_what_and_why(run: Told) -> None
 
 def test_the_same_decision_again_is_the_fact_that_there_was(run: Told) -> None:
     run.hold(hold())
-    first = run.ask(SAM, hold())
+    first = run.decide(SAM, hold())
     run.say(forwarded())
     run.say(RunCancelled(by=ALEX))
     run.wait(hours=30)
 
     again = run.ask(SAM, hold())
 
-    assert again == Known(first)
+    assert again == Recorded(first, repeated=True)
     assert len(run.history.all(CallDecided)) == 1
 
 
@@ -112,7 +123,7 @@ def test_a_customer_who_works_here_is_known_by_their_verified_email(run: Told) -
 
     no = domain.decide(run.history, request(hold()), principal(SAM, email="Tom@example.org"), run.now)
 
-    assert isinstance(no, Refused)
+    assert isinstance(no, NoOnRecord)
     assert "your own ticket" in no.no.detail
 
 
@@ -130,6 +141,18 @@ def test_an_approver_may_not_release_what_needs_a_lead(run: Told) -> None:
     assert status(run.ask(LEE, hold())) == 200
 
 
+def test_whom_a_quote_is_about_does_not_decide_on_it_where_the_ticket_names_an_address_only() -> None:
+    run = Told(Customer(email="tom@example.org"))
+    run.quote(quote())
+    run.hold(hold())
+    tom = person("C-1004", "lead")
+
+    assert "your own ticket" in detail(run.ask(tom, hold()))
+    assert "your own ticket" in detail(run.ask(tom, hold(), "decline"))
+    run.say(CallDecided(turn=1, call_id="a", digest=hold().digest, decision="approve", by=tom))
+    assert status(run.ask(SAM, hold())) == 200, "whoever recorded it, theirs fills no seat"
+
+
 def test_an_unknown_run_is_not_found_and_nothing_is_recorded() -> None:
     unknown = History(RunKey("acme", "TCK-9999-1"))
 
@@ -137,7 +160,7 @@ def test_an_unknown_run_is_not_found_and_nothing_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("more", [{"call_id": "zzz"}, {"turn": 7}])
-def test_a_call_that_is_not_held_is_not_found(run: Told, more: dict[str, object]) -> None:
+def test_a_call_that_is_not_held_is_not_found(run: Told, more: dict[str, Any]) -> None:
     run.hold(hold())
 
     assert status(run.ask(SAM, hold(), **more)) == 404
@@ -227,7 +250,9 @@ def test_the_same_person_does_not_fill_two_seats(run: Told) -> None:
     run.hold(hold(needs=TWO))
     first = run.ask(LEE, hold())
 
-    assert run.ask(LEE, hold()) == Known(first)
+    again = run.ask(LEE, hold())
+    assert isinstance(again, Recorded)
+    assert (again.event, again.repeated) == (first, True)
     assert status(run.ask(person("lee", "approver"), hold())) == 200
     assert len(run.history.all(CallDecided)) == 1
 
@@ -272,29 +297,112 @@ def test_an_approval_of_an_earlier_attempt_still_fills_a_seat(run: Told) -> None
     assert status(run.ask(LIA, hold())) == 409
 
 
+# The same again, where more is needed now
+
+
+def held_anew(run: Told, needs: Needs) -> None:
+    """sam approves; then the same effect is held again, for more."""
+    run.quote(quote())
+    run.hold(hold(needs=ONE))
+    run.ask(SAM, hold())
+    run.say(forwarded())
+    run.quote(quote(), attempt=2)
+    run.hold(hold(needs=needs), attempt=2)
+
+
+def test_whose_approval_stands_is_told_so_and_who_else_is_needed(run: Told) -> None:
+    held_anew(run, TWO)
+    [first] = [event for event, _ in run.history.of(CallDecided)]
+
+    again = run.ask(SAM, hold())
+
+    assert again == Recorded(
+        first,
+        repeated=True,
+        detail="Your approval stands, and nothing new was recorded. The call still waits for somebody else: a lead.",
+    )
+    run.ask(LEE, hold())
+    assert run.ask(SAM, hold()) == Recorded(first, repeated=True), "nobody else is needed now"
+    assert len(run.history.all(CallDecided)) == 2
+
+
+@pytest.mark.parametrize(
+    ("needs", "by", "says"),
+    [
+        (Needs(role="lead"), SAM, "This needs the role lead; yours is approver."),
+        (Needs(amount_minor=30000), limited(SAM, 20000), "your own limit is £200.00"),
+    ],
+)
+def test_whose_approval_is_no_longer_enough_is_told_why(run: Told, needs: Needs, by: Person, says: str) -> None:
+    run.quote(quote())
+    run.hold(hold(needs=Needs(amount_minor=18000)))
+    first = run.ask(by, hold())
+    run.say(forwarded())
+    run.quote(quote(), attempt=2)
+    run.hold(hold(needs=needs), attempt=2)
+
+    again = run.ask(by, hold())
+
+    assert isinstance(again, Recorded)
+    assert (again.event, again.repeated) == (first, True)
+    assert detail(again).startswith("You have said this before, and it is no longer enough: nothing new was recorded.")
+    assert says in detail(again)
+    assert run.history.all(DecisionRefused) == []
+
+
+def test_who_is_entitled_to_more_by_now_says_it_anew(run: Told) -> None:
+    held_anew(run, Needs(role="lead"))
+
+    anew = run.decide(person("sam", "lead"), hold())
+
+    assert run.ask(person("sam", "lead"), hold()) == Recorded(anew, repeated=True)
+    assert status(run.ask(LEE, hold())) == 409, "one lead was enough"
+
+
+def test_who_repeats_what_they_said_of_another_effect_is_told_to_look_again(run: Told) -> None:
+    run.hold(hold(state="old"))
+    first = run.ask(SAM, hold(state="old"))
+    run.say(forwarded())
+    run.hold(hold(state="new"), attempt=2)
+
+    again = run.ask(SAM, hold(state="old"))
+
+    assert isinstance(again, Recorded)
+    assert (again.event, again.repeated) == (first, True)
+    assert "has changed since you decided" in detail(again)
+    run.wait(hours=24)
+    assert run.ask(SAM, hold(state="old")) == Recorded(again.event, repeated=True), "it waits no longer"
+
+
 # A limit of one's own
 
 
-def limited(subject: str, minor: int, role: str = "approver") -> Person:
-    return person(subject, role).model_copy(update={"limit_minor": minor})
-
-
-@pytest.mark.parametrize("decision", ["approve", "decline"])
-def test_who_has_a_lower_limit_of_their_own_is_told_it_with_the_amount(run: Told, decision: str) -> None:
+def test_who_has_a_lower_limit_of_their_own_is_told_it_with_the_amount_and_what_they_may_do(run: Told) -> None:
     run.quote(quote())
     run.hold(hold(needs=Needs(amount_minor=18000)))
 
-    no = run.ask(limited("sam", 10000), hold(), decision)
+    no = run.ask(limited(SAM, 10000), hold())
 
     assert status(no) == 403
     assert detail(no).startswith("With this it is £180.00 to this customer today; your own limit is £100.00.")
+    assert "You may decline it, or approve less." in detail(no)
     assert [fact.by.limit_minor for fact in run.history.all(DecisionRefused)] == [10000]
+
+
+def test_a_no_is_said_and_counts_whatever_the_limit_of_who_says_it(run: Told) -> None:
+    run.hold(hold("a", Needs(amount_minor=18000)), hold("b"))
+
+    assert status(run.ask(limited(SAM, 10000), hold("a"), "decline")) == 200
+    assert status(run.ask(limited(SAM, 0), hold("b"), "decline")) == 200, "of what moves an unknown amount, too"
+    assert detail(run.ask(LIA, hold("a"))).startswith("sam declined this")
+    run.wait(hours=24)
+    assert run.look() is None
 
 
 def test_a_limit_of_ones_own_that_just_reaches_is_enough_and_goes_on_record(run: Told) -> None:
     run.hold(hold(needs=Needs(amount_minor=18000)))
 
-    event = run.ask(limited("sam", 18000), hold())
+    event = run.ask(limited(SAM, 18000), hold())
 
     assert isinstance(event, Event)
     assert isinstance(event.fact, CallDecided)
@@ -304,29 +412,29 @@ def test_a_limit_of_ones_own_that_just_reaches_is_enough_and_goes_on_record(run:
 def test_a_lead_has_no_more_than_a_limit_of_their_own_either(run: Told) -> None:
     run.hold(hold(needs=Needs(role="lead", amount_minor=60000)))
 
-    assert status(run.ask(limited("lee", 50000, "lead"), hold())) == 403
+    assert status(run.ask(limited(LEE, 50000), hold())) == 403
     assert status(run.ask(LIA, hold())) == 200
 
 
 def test_who_has_a_limit_does_not_release_an_amount_that_nobody_knows(run: Told) -> None:
     run.hold(hold())
 
-    assert "is not known" in detail(run.ask(limited("sam", 10000), hold()))
+    assert "is not known" in detail(run.ask(limited(SAM, 10000), hold()))
 
 
 def test_of_two_each_has_to_be_within_their_own_limit(run: Told) -> None:
     needs = TWO.model_copy(update={"amount_minor": 60000})
     run.hold(hold(needs=needs))
 
-    assert status(run.ask(limited("sam", 50000), hold())) == 403
+    assert status(run.ask(limited(SAM, 50000), hold())) == 403
     assert status(run.ask(SUE, hold())) == 200
-    assert status(run.ask(limited("lee", 59999, "lead"), hold())) == 403
+    assert status(run.ask(limited(LEE, 59999), hold())) == 403
     assert status(run.ask(LIA, hold())) == 200
 
 
 def test_what_was_approved_within_a_limit_fills_no_seat_of_a_hold_that_moves_more(run: Told) -> None:
     run.hold(hold(needs=Needs(amount_minor=18000)))
-    run.ask(limited("sam", 18000), hold())
+    run.ask(limited(SAM, 18000), hold())
     run.say(forwarded())
     run.hold(hold(needs=Needs(people=2, amount_minor=30000)), attempt=2)
 
@@ -347,7 +455,7 @@ def test_each_thing_that_a_hold_asks_for_is_asked(run: Told) -> None:
     assert status(run.ask(SAM, hold("digest", state="cancelled"), turn=1)) == 409
     assert status(run.ask(SAM, hold("role"))) == 403
     assert status(run.ask(ALEX, hold("digest"))) == 403
-    assert status(run.ask(limited("lee", 17999, "lead"), hold("much"))) == 403
+    assert status(run.ask(limited(LEE, 17999), hold("much"))) == 403
     assert status(run.ask(SAM, hold("late", state="x"), turn=2)) == 410
     assert status(run.ask(SAM, hold("people"))) == 200
     assert run.ask(SUE, hold("people")) is not None
@@ -386,7 +494,7 @@ def test_nothing_is_owed_before_its_time(run: Told) -> None:
     held = run.hold(hold())
 
     assert run.look() is None
-    assert domain.next_look(run.history, run.now) == held.time + timedelta(hours=18)
+    assert waiting.next_look(run.history, run.now) == held.time + timedelta(hours=18)
 
 
 def test_a_reminder_is_owed_once_and_names_what_waits_and_for_whom(run: Told) -> None:
@@ -394,9 +502,17 @@ def test_a_reminder_is_owed_once_and_names_what_waits_and_for_whom(run: Told) ->
     run.ask(SAM, hold("a"))
     run.wait(hours=18)
 
-    assert run.look() == ReminderSent(turn=1, call_ids=["b", "c"], role="lead")
+    assert run.look() == ReminderSent(turn=1, call_ids=["b", "c"], role="approver")
     assert run.look() is None
-    assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=6)
+    assert waiting.next_look(run.history, run.now) == run.now + timedelta(hours=6)
+
+
+def test_a_reminder_names_the_lead_where_the_other_seat_is_taken(run: Told) -> None:
+    run.hold(hold(needs=TWO))
+    run.ask(SAM, hold())
+    run.wait(hours=18)
+
+    assert run.look() == ReminderSent(turn=1, call_ids=["a"], role="lead")
 
 
 def test_what_nobody_decides_goes_to_the_next_role_behind_the_reminder_once(run: Told) -> None:
@@ -406,11 +522,11 @@ def test_what_nobody_decides_goes_to_the_next_role_behind_the_reminder_once(run:
 
     assert isinstance(run.look(), ReminderSent)
     assert run.look() is None
-    assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=2)
+    assert waiting.next_look(run.history, run.now) == run.now + timedelta(hours=2)
     run.wait(hours=2)
     assert run.look() == HoldEscalated(turn=1, call_ids=["b", "c"], role="lead")
     assert run.look() is None
-    assert domain.next_look(run.history, run.now) == run.now + timedelta(hours=4)
+    assert waiting.next_look(run.history, run.now) == run.now + timedelta(hours=4)
     run.wait(hours=4)
     assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"])
 
@@ -472,7 +588,7 @@ def test_a_timer_that_was_outlived_finds_nothing(run: Told, decision: str) -> No
     run.wait(hours=24)
 
     assert run.look() is None
-    assert domain.next_look(run.history, run.now) is None
+    assert waiting.next_look(run.history, run.now) is None
 
 
 def test_a_timer_of_a_run_that_has_ended_finds_nothing(run: Told) -> None:

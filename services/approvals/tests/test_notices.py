@@ -11,7 +11,7 @@ from contracts.events import Event
 from contracts.facts import HoldEscalated, HoldExpired, ReminderSent, RunCancelled, TurnQuoted
 from contracts.parts import CallQuote, Effect
 
-from .told import ALEX, TWO, Told, hold
+from .told import ALEX, SAM, TWO, Told, hold
 
 CONSOLE = "https://desk.example/"
 HOSTILE = 'ORD-1</a> <!channel> <http://evil.example|click> *now* & "\u202egpj.exe\u0000\r\nBcc: all@example.org'
@@ -49,7 +49,7 @@ def hostile(run: Told) -> Notice:
 def test_a_held_turn_tells_what_waits_by_which_rule_for_whom_until_when_and_where_to_go(run: Told, held: Event) -> None:
     told = of(run, held)
 
-    assert told.headline == "£180.00 and £40.00 on TCK-2004 wait for the approver role"
+    assert told.headline == "£180.00 and £40.00 on TCK-2004 wait for the approver and lead roles"
     assert told.expires_at == held.time + timedelta(hours=24)
     assert told.link == "https://desk.example/tickets/TCK-2004"
     assert [(c.tool, c.object, c.amount, c.rule, c.people) for c in told.calls] == [
@@ -61,13 +61,28 @@ def test_a_held_turn_tells_what_waits_by_which_rule_for_whom_until_when_and_wher
 @pytest.mark.parametrize(
     ("fact", "headline"),
     [
-        (ReminderSent(turn=1, call_ids=["b"], role="approver"), "£40.00 on TCK-2004 still waits for the approver role"),
+        (
+            ReminderSent(turn=1, call_ids=["a"], role="approver"),
+            "£180.00 on TCK-2004 still waits for the approver role",
+        ),
         (HoldEscalated(turn=1, call_ids=["b"], role="lead"), "£40.00 on TCK-2004 waits for the lead role now"),
         (HoldExpired(turn=1, call_ids=["b"]), "£40.00 on TCK-2004 expired: nobody decided, nothing was done"),
     ],
 )
 def test_what_follows_tells_of_the_calls_that_are_still_open(run: Told, held: Event, fact: Any, headline: str) -> None:
     assert of(run, run.say(fact)).headline == headline
+
+
+def test_of_two_people_one_a_lead_both_are_asked_until_one_of_them_has_approved(run: Told) -> None:
+    run.say(TurnQuoted(turn=1, attempt=1, quotes=[quoted()]))
+    announced = of(run, run.hold(hold(needs=TWO)))
+    run.ask(SAM, hold())
+    reminded = of(run, run.say(ReminderSent(turn=1, call_ids=["a"], role="lead")))
+
+    assert announced.headline == "£180.00 on TCK-2004 waits for the approver and lead roles"
+    mail = formats.email(announced, "turngate@acme.example", ["ops@acme.example"]).get_content()
+    assert "needs the approver role (2 people, one of the lead role)" in mail
+    assert reminded.headline == "£180.00 on TCK-2004 still waits for the lead role"
 
 
 def test_a_notice_tells_what_was_known_then_however_late_it_is_told(run: Told, held: Event) -> None:
@@ -101,8 +116,9 @@ def test_a_webhook_says_its_type_its_time_and_the_data(run: Told, held: Event) -
         "currency": "GBP",
         "amount": "£180.00",
         "rule": "above-automatic-limit",
-        "needs": {"role": "approver", "people": 1},
+        "needs": {"role": "approver", "people": 1, "one_of_role": None},
     }
+    assert said["data"]["roles"] == ["approver", "lead"]
     assert said["data"]["id"] == held.id
 
 

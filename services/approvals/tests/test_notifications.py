@@ -3,22 +3,22 @@
 import asyncio
 import base64
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import nats
 import pytest
 import standardwebhooks
+from approvals.notifications.notice import TELLS
 from contracts.facts import TurnQuoted
 from contracts.parts import Hold, Json
 from contracts.subjects import RunKey
 from contracts.testing import World, started, world
-from nats.js.errors import NotFoundError
+from prometheus_client import REGISTRY
 from pydantic import SecretStr
-from turngate.testing import NatsAccess
+from structlog.testing import capture_logs
+from turngate.testing import NatsAccess, Server
 
-from .house import Gateway, Server, approvals, connected, held, own_server
+from .house import Gateway, approvals, held, own_server, stored
 from .receivers import Mailbox, Receiver, mail_server, receiver
 from .tokens import Mint
 from .told import ALEX, KEY, hold, quote
@@ -58,7 +58,7 @@ def tenants(tmp_path: Path) -> Tenants:
     return Tenants(tmp_path / "tenants")
 
 
-async def held_run(others: World, *holds: Hold, key: RunKey = KEY, **times: float) -> None:
+async def held_run(others: World, *holds: Hold, key: RunKey = KEY, **times: Any) -> None:
     """A run whose turn is quoted and held."""
     if key != KEY:
         await others.say(key, started(ALEX))
@@ -66,21 +66,22 @@ async def held_run(others: World, *holds: Hold, key: RunKey = KEY, **times: floa
     await held(others, *holds, key=key, **times)
 
 
-async def dead_letters(server: NatsAccess, count: int) -> list[Json]:
-    """The dead letters, once there are so many."""
-    client = await nats.connect(server.url, user=server.user("setup")[0], password=server.user("setup")[1])
-    try:
-        async with asyncio.timeout(20):
-            found: list[Json] = []
-            while len(found) < count:
-                try:
-                    message = await client.jetstream().get_msg("DEAD", len(found) + 1)
-                    found.append({"at": message.subject, **json.loads(message.data or b"")})
-                except NotFoundError:
-                    await asyncio.sleep(0.05)
-            return found
-    finally:
-        await client.close()
+async def dead_letter(server: NatsAccess) -> Json:
+    """The dead letter, once there is one."""
+    message = await stored(server, "DEAD", "dead.notifications")
+    return {"at": message.subject, **json.loads(message.data or b"")}
+
+
+async def one_more(kind: str, outcome: str) -> None:
+    """Once there is one more try that ended so than there was."""
+
+    def tries() -> float:
+        return REGISTRY.get_sample_value("turngate_notifications_total", {"kind": kind, "outcome": outcome}) or 0
+
+    before = tries()
+    async with asyncio.timeout(20):
+        while tries() == before:
+            await asyncio.sleep(0.01)
 
 
 # Webhooks
@@ -89,21 +90,22 @@ async def dead_letters(server: NatsAccess, count: int) -> list[Json]:
 async def test_each_step_of_a_hold_is_told_signed_by_the_standard_under_the_id_of_its_fact(
     fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
 ) -> None:
+    far = {"remind": 3600.0, "escalate": 3600.0, "expire": 7200.0}
+    runs = [RunKey("acme", f"TCK-210{number}-1") for number in range(3)]
     async with receiver() as hook, approvals(fresh_nats, mint, **tenants.settings()):
         tenants.tell(webhook(hook.url))
-        await held_run(others, hold(), remind=0.3, escalate=0.6, expire=0.9)
-        got = await hook.until(4)
+        for key, owed in zip(runs, far, strict=True):
+            await held_run(others, hold(), key=key, **far | {owed: 0.0})
+        got = await hook.until(6)
 
-    told = {request.json["type"]: request for request in got}
-    events = {event.kind: event for event in (await others.history(KEY)).events if event.kind in told}
-    assert set(told) == {
-        *("policy.turn-held", "approvals.reminder-sent", "approvals.hold-escalated", "approvals.hold-expired")
-    }
-    for kind, request in told.items():
+    said = [event for key in runs for event in (await others.history(key)).events]
+    told = {request.headers["webhook-id"]: request for request in got}
+    assert {event.kind for event in said if event.id in told} == set(TELLS)
+    assert {event.id for event in said if event.kind in TELLS} == set(told)
+    for request in got:
         assert standardwebhooks.Webhook(SECRET).verify(request.body, request.headers) == request.json
-        assert request.headers["webhook-id"] == events[kind].id
         assert request.headers["content-type"] == "application/json"
-    data = told["policy.turn-held"].json["data"]
+    data = next(request.json["data"] for request in got if request.json["type"] == "policy.turn-held")
     assert (data["reference"], data["calls"][0]["amount"]) == ("TCK-2004", "£180.00")
     assert data["link"] == "https://desk.example/tickets/TCK-2004"
 
@@ -134,7 +136,7 @@ async def test_what_no_try_could_deliver_is_a_dead_letter_that_ends_no_run(
     ):
         tenants.tell(webhook(hook.url))
         await held_run(others, hold())
-        [letter] = await dead_letters(fresh_nats, 1)
+        letter = await dead_letter(fresh_nats)
 
     [event] = [event for event in (await others.history(KEY)).events if event.kind == "policy.turn-held"]
     assert len(hook.got) == 4, "once, and again after each pause"
@@ -154,8 +156,7 @@ async def test_a_receiver_that_was_away_is_told_when_it_is_back(
     await hook.stop()
     async with approvals(fresh_nats, mint, **tenants.settings(notify_backoff=(0.2,) * 50)):
         await held_run(others, hold())
-        await others.hear(KEY, "policy.turn-held")
-        await asyncio.sleep(0.5)  # some tries fall into this
+        await one_more("webhook", "failed")
         await hook.start()
         await hook.until(1)
     await hook.stop()
@@ -167,36 +168,33 @@ async def test_a_receiver_that_is_gone_for_good_is_not_asked_again(
     async with receiver(reply=lambda _: (410, {})) as hook, approvals(fresh_nats, mint, **tenants.settings()):
         tenants.tell(webhook(hook.url))
         await held_run(others, hold())
-        [letter] = await dead_letters(fresh_nats, 1)
+        letter = await dead_letter(fresh_nats)
 
     assert len(hook.got) == 1
     assert letter["error"] == "it answered 410"
 
 
 async def test_slow_receivers_delay_no_decision_no_timer_and_no_other_receiver(
-    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint, tenants: Tenants
 ) -> None:
     runs = [RunKey("acme", f"TCK-21{number:02}-1") for number in range(30)]
     async with (
-        receiver(delay=60) as slow,
+        receiver(silent=True) as slow,
         receiver() as quick,
         approvals(fresh_nats, mint, **tenants.settings(notify_timeout=30)),
-        connected(fresh_nats, "gateway") as bus,
     ):
         tenants.tell(webhook(slow.url, "slow"), webhook(quick.url, "quick"))
         await asyncio.gather(*(held_run(others, hold(), key=run) for run in runs))
         await slow.until(8)
         await quick.until(len(runs))
-        gateway = Gateway(bus, mint)
-        before = datetime.now(UTC)
         decided = await asyncio.gather(*(gateway.ask("sam", hold(), run=run.run) for run in runs))
-        took = (datetime.now(UTC) - before).total_seconds()
-        await held_run(others, hold(), remind=0.1, expire=0.3)
+        await held_run(others, hold(), expire=0)
         await others.hear(KEY, "approvals.hold-expired")
+        at_once = len(slow.got)
+        slow.speak()
 
     assert {answer["status"] for answer in decided} == {200}
-    assert took < 15
-    assert len(slow.got) == 8, "the others stand back"
+    assert at_once == 8, "the others stand back"
 
 
 async def test_one_target_that_fails_repeats_nothing_to_the_others(
@@ -209,7 +207,7 @@ async def test_one_target_that_fails_repeats_nothing_to_the_others(
     ):
         tenants.tell(webhook(bad.url, "bad"), webhook(good.url, "good"))
         await held_run(others, hold())
-        await dead_letters(fresh_nats, 1)
+        await dead_letter(fresh_nats)
 
     assert (len(bad.got), len(good.got)) == (4, 1)
 
@@ -237,7 +235,7 @@ async def test_a_notification_outlives_the_broker(data_dir: Path, mint: Mint, te
         async with receiver(reply=lambda number: (500, {}) if number < 1 else (200, {})) as hook:
             tenants.tell(webhook(hook.url))
             async with (
-                world(server.access.url, *server.access.user("setup")) as others,
+                world(server.access.url, *server.access.user("setup"), sealed=True) as others,
                 approvals(server.access, mint, **tenants.settings(notify_backoff=(1.0, 1.0))),
             ):
                 await others.say(KEY, started(ALEX))
@@ -264,7 +262,7 @@ async def test_a_redirect_is_not_followed_wherever_it_leads(
         ):
             tenants.tell(webhook(hook.url))
             await held_run(others, hold())
-            [letter] = await dead_letters(fresh_nats, 1)
+            letter = await dead_letter(fresh_nats)
 
     assert inside.got == []
     assert letter["error"] == "it answered 307: redirects are not followed"
@@ -278,7 +276,7 @@ async def test_without_the_setting_nothing_on_this_machine_or_inside_is_reached(
     async with receiver() as hook, approvals(fresh_nats, mint, **settings):
         tenants.tell(webhook(f"https://{host}:{hook.port}/hook"))
         await held_run(others, hold())
-        [letter] = await dead_letters(fresh_nats, 1)
+        letter = await dead_letter(fresh_nats)
 
     assert hook.got == []
     assert "may not be told" in letter["error"]
@@ -309,10 +307,23 @@ async def test_settings_that_tell_nobody_are_dead_letters_that_say_so(
     tenants.tell(*targets)
     async with approvals(fresh_nats, mint, **tenants.settings(notify_secrets=secrets, notify_backoff=())):
         await held_run(others, hold())
-        [letter] = await dead_letters(fresh_nats, 1)
+        letter = await dead_letter(fresh_nats)
 
     assert says in letter["error"]
     assert not letter["subject"].startswith("run.")
+
+
+async def test_a_hold_that_nobody_is_told_of_is_counted_and_in_the_log(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    with capture_logs() as logs:
+        async with approvals(fresh_nats, mint, **tenants.settings()):
+            nobody = asyncio.create_task(one_more("none", "nobody"))
+            await held_run(others, hold())
+            await nobody
+
+    [line] = [line for line in logs if line["event"] == "its tenant names nobody to tell"]
+    assert (line["log_level"], line["tenant"], line["fact"]) == ("warning", "acme", "policy.turn-held")
 
 
 async def test_each_tenant_is_told_of_its_own_holds_only(
@@ -370,12 +381,12 @@ async def test_a_mail_server_that_says_nothing_is_not_waited_for(
     fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
 ) -> None:
     tenants.tell({"kind": "email", "to": "ops@acme.example"})
-    async with receiver(delay=60) as silent:
+    async with receiver(silent=True) as silent:
         smtp = {"smtp_host": "127.0.0.1", "smtp_port": silent.port, "smtp_sender": "turngate@acme.example"}
         settings = tenants.settings(**smtp, notify_timeout=0.3, notify_backoff=())
         async with approvals(fresh_nats, mint, **settings):
             await held_run(others, hold())
-            [letter] = await dead_letters(fresh_nats, 1)
+            letter = await dead_letter(fresh_nats)
 
     assert letter["error"] == "the mail server did not take it within 0.3 s"
 
@@ -387,6 +398,6 @@ async def test_a_mail_server_that_is_away_is_a_dead_letter_in_the_end(
     smtp = {"smtp_host": "127.0.0.1", "smtp_port": unused_tcp_port, "smtp_sender": "turngate@acme.example"}
     async with approvals(fresh_nats, mint, **tenants.settings(**smtp)):
         await held_run(others, hold())
-        [letter] = await dead_letters(fresh_nats, 1)
+        letter = await dead_letter(fresh_nats)
 
     assert letter["error"].startswith("the mail server did not take it")

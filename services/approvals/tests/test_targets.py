@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpcore
 import pytest
-from approvals.notifications.addresses import Guarded, Refused, objection
+from approvals.notifications.addresses import Guarded, OutOfBounds, why_not
 from approvals.notifications.delivery import Undelivered
 from approvals.notifications.posting import posting, signed
 from approvals.notifications.targets import BadTargets, Targets, identity
@@ -73,24 +73,24 @@ def test_what_is_no_target_is_said_with_its_file(tmp_path: Path, target: str) ->
     ],
 )
 def test_no_address_of_a_private_place_may_be_reached(address: str) -> None:
-    assert objection(ip_address(address))
+    assert why_not(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"])
 def test_public_addresses_may_be_reached(address: str) -> None:
-    assert objection(ip_address(address)) is None
+    assert why_not(ip_address(address)) is None
 
 
 def test_loopback_is_reached_only_where_that_is_set_and_nothing_else_with_it() -> None:
-    assert objection(ip_address("127.0.0.1"), loopback=True) is None
-    assert objection(ip_address("::1"), loopback=True) is None
-    assert objection(ip_address("10.0.0.1"), loopback=True)
-    assert objection(ip_address("169.254.169.254"), loopback=True)
+    assert why_not(ip_address("127.0.0.1"), loopback=True) is None
+    assert why_not(ip_address("::1"), loopback=True) is None
+    assert why_not(ip_address("10.0.0.1"), loopback=True)
+    assert why_not(ip_address("169.254.169.254"), loopback=True)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "0x7f000001", "2130706433", "127.1", "[::1]", "localhost."])
 async def test_a_name_is_judged_by_what_it_resolves_to_however_it_is_spelt(host: str) -> None:
-    with pytest.raises((Refused, OSError)):
+    with pytest.raises((OutOfBounds, OSError)):
         await Guarded(None).connect_tcp(host.strip("[]"), 443)
     async with posting(5, loopback=False) as post:
         with pytest.raises(Undelivered, match=r"may not be told|Error|error"):

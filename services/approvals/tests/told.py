@@ -3,17 +3,18 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from approvals import domain
-from approvals.answers import Known, No
-from approvals.domain import Changes, Refused
-from approvals.requests import Decide
+from approvals import domain, waiting
+from approvals.answers import Recorded
+from approvals.domain import MayChange, NoOnRecord
+from contracts.answers import No
+from contracts.asks import AskDecide
 from contracts.canonical import sha256
 from contracts.events import Draft, Event
 from contracts.facts import Fact, TurnHeld, TurnQuoted
 from contracts.history import History
 from contracts.identity import ROLES, Principal
 from contracts.memory import MemoryLog
-from contracts.parts import CallQuote, Effect, Hold, Needs, Pack, Person
+from contracts.parts import CallQuote, Customer, Effect, Hold, Json, Needs, Pack, Person
 from contracts.subjects import RunKey
 from contracts.testing import person, started
 
@@ -40,7 +41,7 @@ def quote(
     """What `hold` holds, or what a person changed it into: then its digest is another."""
     effect = Effect(summary=f"Refund {pence}", object="ORD-10042", amount_minor=pence, currency="GBP")
     named = [call_id, state] if edited is None else [call_id, state, pence]
-    body = {"tool": "issue_refund", "kind": "write", "subject": "C-1004", "arguments": {"amount_pence": pence}}
+    body: Json = {"tool": "issue_refund", "kind": "write", "subject": "C-1004", "arguments": {"amount_pence": pence}}
     body |= {"call_id": call_id, "effect": effect, "digest": sha256(named), "edited": edited} | more
     return CallQuote.model_validate(body)
 
@@ -53,10 +54,12 @@ def hold_of(quoted: CallQuote, needs: Needs = ONE, **more: Any) -> Hold:
 class Told:
     """A history that grows by what is said in it."""
 
-    def __init__(self, requested_by: Person = ALEX) -> None:
+    def __init__(self, customer: Customer | None = None) -> None:
         self.now = START
         self.log = MemoryLog(clock=lambda: self.now)
-        self.say(started(requested_by))
+        run = started(ALEX)
+        ticket = run.ticket.model_copy(update={"customer": customer or run.ticket.customer})
+        self.say(run.model_copy(update={"ticket": ticket}))
 
     @property
     def history(self) -> History:
@@ -85,27 +88,49 @@ class Told:
 
     def ask(
         self, by: Person, held: Hold, decision: str = "approve", quoted: CallQuote | None = None, **more: Any
-    ) -> Event | Known | No:
+    ) -> Event | Recorded | No:
         """What becomes of a decision: the new fact, the fact that there was, or why not. Refusals go on record.
 
         quoted: what the shop says that the call would do as changed.
         """
         asked = request(held, decision, **more)
         outcome = domain.decide(self.history, asked, principal(by), self.now)
-        if isinstance(outcome, Changes):
+        if isinstance(outcome, MayChange):
             assert quoted is not None
-            outcome = domain.changed(self.history, asked, principal(by), self.now, outcome, quoted)
+            outcome = domain.decide_changed(self.history, asked, principal(by), self.now, outcome, quoted)
         if isinstance(outcome, Draft):
             return self.log.say(self.history, outcome)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, NoOnRecord):
             self.log.say(self.history, outcome.draft)
             return outcome.no
         return outcome
 
+    def decide(self, by: Person, held: Hold, **more: Any) -> Event:
+        """A decision that is recorded."""
+        event = self.ask(by, held, **more)
+        assert isinstance(event, Event), event
+        return event
+
     def look(self) -> Fact | None:
         """What a timer that fires now brings."""
-        draft = domain.owed(self.history, self.now)
+        draft = waiting.owed(self.history, self.now)
         return self.log.say(self.history, draft).fact if draft else None
+
+
+def status(outcome: object) -> int:
+    """What it is answered with."""
+    assert isinstance(outcome, Event | Recorded | No), outcome
+    return outcome.status if isinstance(outcome, No) else 200
+
+
+def detail(outcome: object) -> str:
+    """What a person is told beside it."""
+    assert isinstance(outcome, Recorded | No), outcome
+    return outcome.detail or ""
+
+
+def limited(person: Person, minor: int) -> Person:
+    return person.model_copy(update={"limit_minor": minor})
 
 
 def principal(person: Person, email: str | None = None) -> Principal:
@@ -123,7 +148,7 @@ def principal(person: Person, email: str | None = None) -> Principal:
     )
 
 
-def request(held: Hold, decision: str = "approve", **more: Any) -> Decide:
+def request(held: Hold, decision: str = "approve", **more: Any) -> AskDecide:
     """A request to decide this very hold."""
     body = {"token": "t", "run": KEY.run, "turn": 1, "call_id": held.call_id, "digest": held.digest}
-    return Decide.model_validate(body | {"decision": decision} | more)
+    return AskDecide.model_validate(body | {"decision": decision} | more)

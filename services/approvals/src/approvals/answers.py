@@ -1,36 +1,31 @@
-"""What a request comes to when it changes nothing, and how an answer is put on the wire."""
+"""What a request comes to where a fact says so, and how an answer is put on the wire."""
 
 from dataclasses import dataclass
 
+from contracts.answers import No
 from contracts.events import Event
 from contracts.parts import Json
-from pydantic import ValidationError
 
 
 @dataclass(frozen=True, slots=True)
-class No:
-    """A request that changes nothing: an HTTP status, and why, for the person."""
+class Recorded:
+    """The fact that a request has come to.
 
-    status: int
-    title: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The same was said by the same person, and is in the log."""
+    repeated: it was in the log before, so nothing new was recorded. detail: what it leaves open, for the person.
+    """
 
     event: Event
+    repeated: bool = False
+    detail: str | None = None
 
 
-def on_the_wire(outcome: Known | No) -> Json:
-    """{"status": 200, "event": the fact}, or a status with title and detail."""
-    match outcome:
-        case Known(event):
-            return {"status": 200, "event": event.opened_document()}
-        case No(status, title, detail):
-            return {"status": status, "title": title, "detail": detail}
-
-
-def what_is_wrong(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+def on_the_wire(outcome: Recorded | No) -> Json:
+    """{"status": 200, "event": the fact}, with "repeated" and "detail" where there is such; or the no."""
+    if isinstance(outcome, No):
+        return outcome.on_the_wire()
+    answer: Json = {"status": 200, "event": outcome.event.opened_document()}
+    if outcome.repeated:
+        answer["repeated"] = True
+    if outcome.detail is not None:
+        answer["detail"] = outcome.detail
+    return answer

@@ -3,13 +3,14 @@
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
+from contracts import asks, service
 from contracts.bus import Bus
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog, Log
 from contracts.subjects import TENANTS
 
 from approvals import tenants
-from approvals.handlers import deciding, hearing_of_tenants, holding, looking
+from approvals.handlers import answering_for_tenants, deciding, holding, looking
 from approvals.notifications import notice
 from approvals.notifications.courier import Courier
 from approvals.notifications.mail import Mail
@@ -22,11 +23,12 @@ NOTIFICATIONS = "notifications"
 
 async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -> None:
     verifier = Verifier(settings.issuers, settings.audience)
-    await bus.answer("ask.approvals.decide", deciding(log, verifier, now, bus.ask))
-    await bus.answer("ask.approvals.tenant", hearing_of_tenants(_line_of_tenants(bus), verifier, bus.ask))
+    await bus.answer(asks.DECIDE, deciding(log, verifier, now, bus.ask))
+    await bus.answer(asks.OF_TENANT, answering_for_tenants(_line_of_tenants(bus), verifier, bus.ask))
     await bus.hear(holding(bus))
     await bus.hear_timers(looking(bus, log, now))
-    await notify(settings, stack)
+    # Notifications have a connection of their own, so that what waits for a receiver is in nobody's way.
+    await stack.enter_async_context(service.running(NOTIFICATIONS, settings, notify, reads=notice.READS))
 
 
 def _line_of_tenants(bus: Bus) -> Log:
@@ -35,13 +37,8 @@ def _line_of_tenants(bus: Bus) -> Log:
     return log
 
 
-async def notify(settings: Settings, stack: AsyncExitStack) -> None:
-    """Notifications have a connection of their own, so that what waits for a receiver is in nobody's way."""
+async def notify(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExitStack) -> None:
     post = await stack.enter_async_context(posting(settings.notify_timeout, loopback=settings.notify_loopback))
-    bus = await Bus.connect(settings, NOTIFICATIONS)
-    stack.push_async_callback(bus.close)
-    log = JetStreamLog(bus.nc, notice.READS)
-    bus.on_error.append(log.on_error)
     courier = Courier(
         bus,
         log,

@@ -1,10 +1,12 @@
 """What waits for people in a run: its last hold, who has decided what of it, and whether it is still open."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from contracts.edits import carries_over
+from contracts.entitlement import roles_asked
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
@@ -18,7 +20,7 @@ from contracts.facts import (
 )
 from contracts.history import History
 from contracts.parts import CallQuote, Hold, Person
-from contracts.people import enough, may_release, same
+from contracts.people import RANKS, enough, may_decline, may_release, same, who
 
 
 class Decision(NamedTuple):
@@ -44,7 +46,9 @@ class HeldCall:
 
     @property
     def approvers(self) -> list[Person]:
-        return [decision.fact.by for decision in self.decisions if decision.fact.decision == "approve"]
+        """Whose approval of it stands, each once."""
+        approvals = [decision.fact for decision in self.decisions if decision.fact.decision == "approve"]
+        return list({who(fact.by): fact.by for fact in approvals}.values())
 
     @property
     def over(self) -> Decision | None:
@@ -52,15 +56,12 @@ class HeldCall:
         since what it was changed into is quoted and judged anew."""
         seated: list[Person] = []
         for decision in self.decisions:
-            if decision.fact.decision == "decline" or changes(decision.fact, self.hold):
+            if decision.fact.decision == "decline" or is_changed_by(self.hold, decision.fact):
                 return decision
             seated.append(decision.fact.by)
             if enough(self.hold.needs, seated):
                 return decision
         return None
-
-    def was_changed_by(self, person: Person) -> bool:
-        return any(same(person, editor) for editor in self.editors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +75,25 @@ class HeldTurn:
     reminded: bool
 
     @property
-    def changed(self) -> Decision | None:
+    def changed_by(self) -> Decision | None:
         """The approval with changes that ends this hold."""
-        ends = (call.over for call in self.calls.values() if call.over and changes(call.over.fact, call.hold))
+        ends = (call.over for call in self.calls.values() if call.over and is_changed_by(call.hold, call.over.fact))
         return next(ends, None)
 
     @property
     def waiting(self) -> list[HeldCall]:
-        if not self.open or self.changed is not None:
+        if not self.open or self.changed_by is not None:
             return []
         return [call for call in self.calls.values() if not call.expired and call.over is None]
 
 
-def changes(decided: CallDecided, hold: Hold) -> bool:
+def roles_awaited(calls: Iterable[HeldCall]) -> tuple[str, ...]:
+    """The roles that held calls wait for, the lower first."""
+    roles = {role for call in calls for role in roles_asked(call.hold.needs, call.approvers) or (call.hold.needs.role,)}
+    return tuple(sorted(roles, key=lambda role: RANKS.get(role, 0)))
+
+
+def is_changed_by(hold: Hold, decided: CallDecided) -> bool:
     """Whether it is this very call that was approved with changes, and not an earlier one that was changed into it."""
     return decided.edited is not None and decided.digest == hold.digest
 
@@ -135,7 +142,7 @@ def _held_call(
     history: History, held: TurnHeld, hold: Hold, decisions: list[Decision], expired: bool, escalated: bool
 ) -> HeldCall:
     of_call = [decision for decision in decisions if decision.fact.call_id == hold.call_id]
-    edits = [d for d in of_call if d.fact.edited is not None and not changes(d.fact, hold)]
+    edits = [d for d in of_call if d.fact.edited is not None and not is_changed_by(hold, d.fact)]
     quotes = _quotes(history, held.turn, hold.call_id)
     now = next((quote for _, attempt, quote in quotes if (attempt, quote.digest) == (held.attempt, hold.digest)), None)
     carried = [edit for edit in edits if now and _carries_over(edit, quotes, now)]
@@ -144,7 +151,7 @@ def _held_call(
         decision
         for decision in of_call
         if (decision in carried or decision.fact.digest == hold.digest)
-        and _may_release(history, decision.fact, hold)
+        and _counts(history, decision.fact, hold, now.subject if now else None)
         and not any(same(decision.fact.by, editor) for editor in editors)
     ]
     return HeldCall(hold, now, tuple(count), editors, expired, escalated)
@@ -174,9 +181,11 @@ def _quotes(history: History, turn: int, call_id: str) -> list[tuple[Event, int,
     ]
 
 
-def _may_release(history: History, decided: CallDecided, hold: Hold) -> bool:
-    person, started = decided.by, history.started
-    if changes(decided, hold):
-        # An own limit is held against what the call was changed into: that is judged with its own quote.
-        person = person.model_copy(update={"limit_minor": None})
-    return started is not None and may_release(person, hold.needs, started, hold.edited_by)
+def _counts(history: History, decided: CallDecided, hold: Hold, subject: str | None) -> bool:
+    """Whether this person may have said this of the hold. subject: whom the call is about, by the shop's id."""
+    if history.started is None:
+        return False
+    # An own limit is held against what a call was changed into: that is judged with its own quote.
+    limited = decided.decision == "approve" and not is_changed_by(hold, decided)
+    may = may_release if limited else may_decline
+    return may(decided.by, hold.needs, history.started, hold.edited_by, subject)

@@ -18,15 +18,15 @@ _NOT_PUBLIC = [
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
-class Refused(Exception):
+class OutOfBounds(Exception):
     """The address is not one that a webhook may reach; the message says why."""
 
 
-def objection(address: Address, *, loopback: bool = False) -> str | None:
+def why_not(address: Address, *, loopback: bool = False) -> str | None:
     """Why nothing may be sent to this address; None if it is public, or this machine's where that is allowed."""
     inner = _inside(address)
     if inner is not None:
-        return objection(inner, loopback=loopback)
+        return why_not(inner, loopback=loopback)
     if address.is_loopback:
         return None if loopback else f"{address} is this machine itself"
     if not address.is_global or address.is_multicast or any(address in network for network in _NOT_PUBLIC):
@@ -42,13 +42,13 @@ def _inside(address: Address) -> IPv4Address | None:
 
 
 async def allowed(host: str, port: int, executor: Executor | None, *, loopback: bool = False) -> list[Address]:
-    """The addresses of a host, if all of them may be reached. Raises Refused, and OSError where it has none."""
+    """The addresses of a host, if all of them may be reached. Raises OutOfBounds, and OSError where it has none."""
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(executor, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
     for address in addresses:
-        if (why := objection(address, loopback=loopback)) is not None:
-            raise Refused(f"{host} may not be told: {why}.")
+        if (why := why_not(address, loopback=loopback)) is not None:
+            raise OutOfBounds(f"{host} may not be told: {why}.")
     return addresses
 
 

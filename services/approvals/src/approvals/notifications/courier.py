@@ -23,7 +23,7 @@ from approvals.notifications.delivery import Delivery, Undelivered
 from approvals.notifications.mail import Mail
 from approvals.notifications.notice import TELLS, Notice, notice
 from approvals.notifications.posting import Post, secret_address, signed
-from approvals.notifications.targets import Email, Slack, Targets, Webhook, identity
+from approvals.notifications.targets import AnyTarget, Email, Slack, Targets, Webhook, identity
 
 logger = structlog.get_logger()
 DELIVERIES = prometheus_client.Counter(
@@ -54,12 +54,14 @@ class Courier:
 
     async def hear(self, event: Event) -> None:
         """Starts a delivery for each target. Whatever goes wrong here is not the run's fault, and ends no run."""
+        tenant, run = event.key.tenant, event.key.run
         try:
-            for target in self._targets.of(event.key.tenant):
-                delivery = Delivery(
-                    tenant=event.key.tenant, run=event.key.run, sequence=event.sequence, target=identity(target)
-                )
-                await self._set(delivery, 0)
+            targets = self._targets.of(tenant)
+            if not targets:
+                DELIVERIES.labels("none", "nobody").inc()
+                logger.warning("its tenant names nobody to tell", tenant=tenant, run=run, fact=event.kind)
+            for target in targets:
+                await self._set(Delivery(tenant=tenant, run=run, sequence=event.sequence, target=identity(target)), 0)
         except Outage:
             raise
         except Exception as error:
@@ -68,13 +70,8 @@ class Courier:
     async def deliver(self, body: Json) -> None:
         """One try. A delivery whose target its tenant has taken out since is over."""
         delivery = Delivery.model_validate(body)
-        event = await self._log.at(delivery.sequence)
-        if event is None or event.key != delivery.key or event.kind not in TELLS:
-            logger.warning("nothing to tell", sequence=delivery.sequence)
-            return
-        told = notice(await self._log.read(event.key, at=event), event, self._console_url)
         target = next((t for t in self._targets.of(delivery.tenant) if identity(t) == delivery.target), None)
-        if told is None or target is None:
+        if target is None:
             logger.info("nobody to tell", sequence=delivery.sequence, target=delivery.target)
             return
         if self._under_way[delivery.target] >= AT_ONCE:
@@ -82,15 +79,27 @@ class Courier:
             return
         self._under_way[delivery.target] += 1
         try:
+            await self._try(delivery, target)
+        finally:
+            self._under_way[delivery.target] -= 1
+
+    async def _try(self, delivery: Delivery, target: AnyTarget) -> None:
+        event = await self._log.at(delivery.sequence)
+        if event is None or event.key != delivery.key or event.kind not in TELLS:
+            logger.warning("nothing to tell", sequence=delivery.sequence)
+            return
+        told = notice(await self._log.read(event.key, at=event), event, self._console_url)
+        if told is None:
+            logger.warning("nothing to tell", sequence=delivery.sequence)
+            return
+        try:
             await self._send(told, target)
             DELIVERIES.labels(target.kind, "told").inc()
             logger.info("told", target=target.name or target.kind, notice=told.id, tries=delivery.tries + 1)
         except Undelivered as error:
             await self._failed(delivery, event, target, error)
-        finally:
-            self._under_way[delivery.target] -= 1
 
-    async def _send(self, told: Notice, target: Webhook | Slack | Email) -> None:
+    async def _send(self, told: Notice, target: AnyTarget) -> None:
         match target:
             case Webhook():
                 body = formats.webhook(told)
@@ -106,9 +115,7 @@ class Courier:
             raise Undelivered(f"the variable {name} is not set")
         return self._secrets[name].get_secret_value()
 
-    async def _failed(
-        self, delivery: Delivery, event: Event, target: Webhook | Slack | Email, error: Undelivered
-    ) -> None:
+    async def _failed(self, delivery: Delivery, event: Event, target: AnyTarget, error: Undelivered) -> None:
         name = target.name or target.kind
         over = error.final or delivery.tries >= len(self._backoff)
         DELIVERIES.labels(target.kind, "dead" if over else "failed").inc()

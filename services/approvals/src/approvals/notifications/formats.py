@@ -22,7 +22,7 @@ def webhook(notice: Notice) -> bytes:
                 "run": notice.run,
                 "reference": notice.reference,
                 "turn": notice.turn,
-                "role": notice.role,
+                "roles": list(notice.roles),
                 "calls": [
                     {
                         "tool": call.tool,
@@ -31,7 +31,7 @@ def webhook(notice: Notice) -> bytes:
                         "currency": call.currency,
                         "amount": call.amount,
                         "rule": call.rule,
-                        "needs": {"role": call.role, "people": call.people},
+                        "needs": {"role": call.role, "people": call.people, "one_of_role": call.one_of_role},
                     }
                     for call in notice.calls
                 ],
@@ -90,7 +90,8 @@ def plain(text: str, at_most: int = 500) -> str:
 def _line(call: Waiting) -> str:
     about = f"{call.tool} on {call.object}" if call.object else call.tool
     money = f", {call.amount}" if call.amount else ""
-    people = f" ({call.people} people)" if call.people > 1 else ""
+    one = f", one of the {call.one_of_role} role" if call.one_of_role else ""
+    people = f" ({call.people} people{one})" if call.people > 1 else ""
     return plain(f"{about}{money}: held by {call.rule}, needs the {call.role} role{people}")
 
 

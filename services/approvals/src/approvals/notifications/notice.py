@@ -5,12 +5,13 @@ from datetime import datetime
 from urllib.parse import quote
 
 from contracts.events import Event
-from contracts.facts import HoldEscalated, HoldExpired, ReminderSent, TurnHeld, TurnQuoted
+from contracts.facts import HoldEscalated, HoldExpired, ReminderSent, TurnHeld
 from contracts.history import History
 from contracts.money import Money
-from contracts.parts import CallQuote, Hold
 
-READS = ("desk.run-started", "tools.turn-quoted", "policy.turn-held")
+from approvals.holds import HeldCall, held_turn, roles_awaited
+
+READS = ("desk.run-started", "tools.turn-quoted", "policy.turn-held", "approvals.call-decided")
 TELLS = ("policy.turn-held", "approvals.reminder-sent", "approvals.hold-escalated", "approvals.hold-expired")
 # Characters of what an argument or an order may bring into a message.
 LONGEST = 120
@@ -27,6 +28,7 @@ class Waiting:
     rule: str
     role: str
     people: int
+    one_of_role: str | None
 
     @property
     def amount(self) -> str | None:
@@ -37,7 +39,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`id` is the fact's: the same notice told again bears it again. `role` is who is asked now."""
+    """`id` is the fact's: the same notice told again bears it again. `roles` are who is asked now."""
 
     id: str
     kind: str
@@ -46,7 +48,7 @@ class Notice:
     run: str
     reference: str
     turn: int
-    role: str
+    roles: tuple[str, ...]
     calls: tuple[Waiting, ...]
     expires_at: datetime
     link: str
@@ -56,10 +58,11 @@ class Notice:
         amounts = [call.amount for call in self.calls if call.amount]
         what = " and ".join(amounts) if amounts else ("A call" if len(self.calls) == 1 else f"{len(self.calls)} calls")
         waits = "wait" if len(self.calls) > 1 else "waits"
+        whom = f"the {' and '.join(self.roles)} role{'s' if len(self.roles) > 1 else ''}"
         return {
-            "policy.turn-held": f"{what} on {self.reference} {waits} for the {self.role} role",
-            "approvals.reminder-sent": f"{what} on {self.reference} still {waits} for the {self.role} role",
-            "approvals.hold-escalated": f"{what} on {self.reference} {waits} for the {self.role} role now",
+            "policy.turn-held": f"{what} on {self.reference} {waits} for {whom}",
+            "approvals.reminder-sent": f"{what} on {self.reference} still {waits} for {whom}",
+            "approvals.hold-escalated": f"{what} on {self.reference} {waits} for {whom} now",
             "approvals.hold-expired": f"{what} on {self.reference} expired: nobody decided, nothing was done",
         }[self.kind]
 
@@ -69,13 +72,11 @@ def notice(history: History, event: Event, console_url: str) -> Notice | None:
     fact = event.fact
     if not isinstance(fact, TurnHeld | ReminderSent | HoldEscalated | HoldExpired) or history.started is None:
         return None
-    before = history.behind(event)
-    held = next((f for f in reversed(before.all(TurnHeld)) if f.turn == fact.turn), None)
+    held = held_turn(history.behind(event), fact.turn)
     if held is None:
         return None
     concerned = None if isinstance(fact, TurnHeld) else set(fact.call_ids)
-    holds = [hold for hold in held.holds if concerned is None or hold.call_id in concerned]
-    quotes = {quote.call_id: quote for f in before.all(TurnQuoted) if f.turn == fact.turn for quote in f.quotes}
+    calls = [call for call in held.calls.values() if concerned is None or call.hold.call_id in concerned]
     reference = history.started.ticket.reference
     return Notice(
         id=event.id,
@@ -85,14 +86,15 @@ def notice(history: History, event: Event, console_url: str) -> Notice | None:
         run=event.key.run,
         reference=reference,
         turn=fact.turn,
-        role=fact.role if isinstance(fact, ReminderSent | HoldEscalated) else _role(holds),
-        calls=tuple(_waiting(hold, quotes.get(hold.call_id)) for hold in holds),
-        expires_at=held.expires_at,
+        roles=(fact.role,) if isinstance(fact, HoldEscalated) else roles_awaited(calls),
+        calls=tuple(_waiting(call) for call in calls),
+        expires_at=held.fact.expires_at,
         link=f"{console_url.rstrip('/')}/tickets/{quote(reference, safe='')}",
     )
 
 
-def _waiting(hold: Hold, quoted: CallQuote | None) -> Waiting:
+def _waiting(call: HeldCall) -> Waiting:
+    hold, quoted = call.hold, call.quote
     effect = quoted.effect if quoted else None
     return Waiting(
         tool=quoted.tool[:LONGEST] if quoted else "a call",
@@ -102,8 +104,5 @@ def _waiting(hold: Hold, quoted: CallQuote | None) -> Waiting:
         rule=hold.rule[:LONGEST],
         role=hold.needs.role,
         people=hold.needs.people,
+        one_of_role=hold.needs.one_of_role,
     )
-
-
-def _role(holds: list[Hold]) -> str:
-    return "approver" if any(hold.needs.role == "approver" for hold in holds) else "lead"

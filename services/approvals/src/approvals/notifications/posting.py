@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpcore
 import standardwebhooks
 
-from approvals.notifications.addresses import Guarded, Refused
+from approvals.notifications.addresses import Guarded, OutOfBounds
 from approvals.notifications.delivery import Undelivered
 from approvals.notifications.targets import web_address
 
@@ -36,7 +36,7 @@ class Post:
                 self._pool.stream("POST", url, headers=sent, content=body) as response,
             ):
                 status = response.status
-        except Refused as error:
+        except OutOfBounds as error:
             raise Undelivered(str(error)) from error
         except TimeoutError as error:
             raise Undelivered(f"no answer within {self._timeout:g} s") from error

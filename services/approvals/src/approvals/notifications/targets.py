@@ -60,13 +60,15 @@ class Email(Target):
     to: Annotated[list[Address], BeforeValidator(_one_is_a_list), Field(min_length=1, max_length=20)]
 
 
-AnyTarget = Annotated[Webhook | Slack | Email, Field(discriminator="kind")]
-_TARGETS: TypeAdapter[list[Webhook | Slack | Email]] = TypeAdapter(
-    Annotated[list[AnyTarget], Field(max_length=MOST_TARGETS)]
+AnyTarget = Webhook | Slack | Email
+_TARGETS: TypeAdapter[list[AnyTarget]] = TypeAdapter(
+    Annotated[list[Annotated[AnyTarget, Field(discriminator="kind")]], Field(max_length=MOST_TARGETS)]
 )
+# When a file was written, and which: what tells one state of it from another.
+Stamp = tuple[int, int, int]
 
 
-def identity(target: Webhook | Slack | Email) -> str:
+def identity(target: AnyTarget) -> str:
     """What a delivery remembers its target by. It changes with the address, and with nothing else."""
     match target:
         case Webhook(url=where) | Slack(secret_env=where):
@@ -81,17 +83,33 @@ class BadTargets(ValueError):
 
 
 class Targets:
-    """The targets of a folder of tenants, read anew for each notice: a changed file counts from the next one on."""
+    """The targets of a folder of tenants, as the files are now: a changed one counts from the next notice on."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._known: dict[Path, tuple[Stamp, list[AnyTarget]]] = {}
 
-    def of(self, tenant: str) -> list[Webhook | Slack | Email]:
+    def of(self, tenant: str) -> list[AnyTarget]:
         """Each target once. Raises BadTargets where the file cannot be read as targets."""
         path = self._folder / token(tenant) / "tenant.yaml"
         try:
-            document = yaml.safe_load(path.read_text()) if path.is_file() else None
-            found = _TARGETS.validate_python((document or {}).get("notifications") or [])
+            if not path.is_file():
+                return []
+            stamp, known = _stamp(path), self._known.get(path)
+            if known is None or known[0] != stamp:
+                known = self._known[path] = stamp, _read(path)
+            return known[1]
         except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
             raise BadTargets(f"The notifications of {tenant} in tenant.yaml cannot be read: {error}"[:2000]) from error
-        return list({identity(target): target for target in found}.values())
+
+
+def _stamp(path: Path) -> Stamp:
+    """What is another as soon as the file is written anew."""
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def _read(path: Path) -> list[AnyTarget]:
+    document = yaml.safe_load(path.read_text())
+    found = _TARGETS.validate_python((document or {}).get("notifications") or [])
+    return list({identity(target): target for target in found}.values())
