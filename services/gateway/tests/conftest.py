@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
+from contracts import service
 from contracts.bus import Bus
 from contracts.identity import Issuer as Believed
 from contracts.log import JetStreamLog
@@ -160,7 +162,7 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
         pool = open_pool(dsn, size=2)
         await pool.open()
         stack.push_async_callback(pool.close)
-        desk, log = Desk(pool), JetStreamLog(bus.nc)
+        desk, log = Desk(pool), JetStreamLog(bus.nc, keys=bus.keys)
         yield World(
             url=f"http://127.0.0.1:{settings.http_port}",
             sign_in_url=sign_in_url,
@@ -180,12 +182,7 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
 @asynccontextmanager
 async def gateway(settings: Settings) -> AsyncIterator[Bus]:
     """A gateway as `python -m gateway` runs it."""
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(settings, "gateway")
-        stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc)
-        bus.on_error.append(log.on_error)
-        await app.start(bus, log, settings, stack)
+    async with service.running("gateway", settings, app.start, outages=(psycopg.OperationalError,)) as bus:
         yield bus
 
 
@@ -217,7 +214,7 @@ async def connect(nats: NatsAccess, service: str) -> Bus:
 async def _log_of(nats: NatsAccess, service: str, stack: AsyncExitStack) -> JetStreamLog:
     bus = await connect(nats, service)
     stack.push_async_callback(bus.close)
-    log = JetStreamLog(bus.nc)
+    log = JetStreamLog(bus.nc, keys=bus.keys)
     bus.on_error.append(log.on_error)
     return log
 

@@ -386,7 +386,7 @@ async def test_what_waits_is_listed_oldest_first_with_the_effect_and_who_may_dec
     assert [one["run"] for one in approvals] == ["TCK-2-1", "TCK-3-1"]
     own, other = (one["holds"][0] for one in approvals)
     assert own["you"]["may"] is False
-    assert "You started it" in own["you"]["why"]
+    assert "You started this run" in own["you"]["why"]
     assert other["you"] == {"may": True, "why": None}
     assert other["effect"]["summary"].startswith("Refund £180.00")
     assert approvals[1]["history"]["moved"] == [{"currency": "GBP", "amount_minor": 18000}]

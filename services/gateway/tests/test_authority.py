@@ -109,6 +109,7 @@ async def plant(world: World) -> None:
     await world.seen("TCK-2004-1")
     no_such = {"status": 404, "title": "No such stop", "detail": "There is no such stop. Nothing was lifted."}
     await world.answering("approvals", "ask.approvals.tenant", no_such)
+    await world.answering("agent-runner", "ask.agent.spend", {"status": 200, "days": []})
 
 
 # The page of the docs

@@ -1,21 +1,24 @@
-"""The stop switch and the policy pack: asked of approvals, folded from the tenant's own facts, shown on every page."""
+"""The stop switch, the policy pack and the budget: asked of approvals, folded from the tenant's own facts, shown."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from contracts.canonical import sha256
-from contracts.events import Draft
+from contracts.events import Draft, Event
 from contracts.facts import Fact
 from contracts.log import JetStreamLog
 from contracts.parts import Json, Pack, Person
 from contracts.subjects import TENANTS, TenantKey
-from contracts.tenant_facts import PolicyPromoted, StopLifted, StopSet
-from gateway.tenant_facts import TenantView, evolve
+from contracts.tenant_facts import BudgetSet, PolicyPromoted, StopLifted, StopSet
+from gateway.feed import Feed, Heard
+from gateway.tenant_facts import TenantFacts, TenantView, evolve
 
 from .conftest import World, connect
-from .facts import ISSUER, LEE
+from .facts import ISSUER, LEE, started
 from .test_api import problem
 from .test_console import browser
 
@@ -56,6 +59,8 @@ async def approvals(world: World) -> list[Json]:
             case "stop-lifted":
                 fact = StopLifted(stop_id=body["stop_id"], reason=body["reason"], by=ADA)
                 return {"status": 200, "event": await say(fact)}
+            case "budget-set":
+                return {"status": 200, "event": await say(BudgetSet(day_micro_usd=body["day_micro_usd"], by=ADA))}
             case _ if "version: nonsense" in body["text"]:
                 return {"status": 422, "title": "Not a pack", "detail": "Line 2: version has to be a number."}
             case _:
@@ -109,7 +114,7 @@ async def test_a_stop_of_what_changes_nothing_is_refused_with_what_there_is(worl
         "cancel_subscription",
         "issue_refund",
     ]
-    assert "no place for names" in offered
+    assert "name no customers" in offered
 
 
 async def test_everything_is_stopped_and_what_was_known_is_named_while_the_tools_service_is_away(world: World) -> None:
@@ -187,3 +192,52 @@ async def test_a_pack_is_promoted_by_a_lead_and_one_that_cannot_be_read_is_not(w
     assert "Line 2" in said["detail"]
     assert done.json()["type"] == "turngate.approvals.policy-promoted.v1"
     assert (after["text"], after["pack"]["version"], after["by"]["subject"]) == ("name: acme\nversion: 2\n", 2, "lee")
+
+
+async def test_a_budget_is_set_by_who_may_stop_and_read_by_who_sees_what_was_spent(world: World) -> None:
+    asked = await approvals(world)
+    async with world.client("ada") as ada, world.client("sam") as sam, world.client("cust-C-1004") as tom:
+        before = (await sam.get("/v1/budget")).json()
+        answer = await ada.put("/v1/budget", json={"day_micro_usd": 5_000_000}, headers={"Idempotency-Key": "k-1"})
+        after = (await sam.get("/v1/budget")).json()
+        problem(await sam.put("/v1/budget", json={"day_micro_usd": 1}), 403)
+        problem(await tom.get("/v1/budget"), 403)
+        for wrong in ({}, {"day_micro_usd": -1}, {"day_micro_usd": "5"}, {"day_micro_usd": 1, "tenant": "globex"}):
+            problem(await ada.put("/v1/budget", json=wrong), 422)
+        await ada.put("/v1/budget", json={"day_micro_usd": None})
+        lifted = (await sam.get("/v1/budget")).json()
+    assert (answer.status_code, answer.json()["data"]["day_micro_usd"]) == (200, 5_000_000)
+    assert asked[0]["request"] == "k-1"
+    assert [one["day_micro_usd"] for one in (before, after, lifted)] == [None, 5_000_000, None]
+
+
+async def test_whatever_goes_wrong_on_the_way_what_is_set_for_a_tenant_is_heard_of(world: World) -> None:
+    class Breaks(JetStreamLog):
+        """Breaks off once in a way that nobody has foreseen."""
+
+        broken = False
+
+        async def follow(self, *given: Any, **more: Any) -> AsyncIterator[Event]:
+            async for event in super().follow(*given, **more):
+                yield event
+                if not self.broken and more.get("live", True):
+                    self.broken = True
+                    raise KeyError("what nobody has foreseen")
+
+    say = await tenant_line(world)
+    bus = await connect(world.nats, "gateway")
+    facts = TenantFacts(Breaks(bus.nc, stream=TENANTS))
+    feed = Feed(bus, Breaks(bus.nc))
+    following = [asyncio.create_task(one.run()) for one in (facts, feed)]
+    with feed.listener("acme") as listener:
+        for number in (1, 2):
+            await say(StopSet(stop_id=f"stop-{number}", reason="r", by=ADA))
+            await world.others.say(f"TCK-{number}-1", started(f"TCK-{number}"))
+        heard: list[Heard] = []
+        async with asyncio.timeout(20):
+            while len(heard) < 2:
+                heard += await listener.take()
+    assert [stop.stop_id for stop in (await facts.reach("acme", within=20)).stops] == ["stop-1", "stop-2"]
+    for task in following:
+        task.cancel()
+    await bus.close()

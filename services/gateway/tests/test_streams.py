@@ -196,7 +196,7 @@ async def test_json_is_for_who_asks_for_no_stream(world: World) -> None:
         answer = await alex.get("/v1/runs/TCK-2004-1/events")
         rest = await alex.get("/v1/runs/TCK-2004-1/events", params={"after": events[6].sequence})
     assert [one["id"] for one in answer.json()["events"]] == [event.id for event in events]
-    assert answer.json()["events"][0] == events[0].document()
+    assert answer.json()["events"][0] == events[0].opened_document()
     assert len(rest.json()["events"]) == 1
 
 

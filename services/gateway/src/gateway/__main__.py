@@ -6,6 +6,7 @@ import sys
 
 import psycopg
 from contracts import logs, service
+from contracts.errors import CorruptLog, Outage
 
 from gateway import app
 from gateway.database import open_pool
@@ -22,12 +23,20 @@ async def _seed(settings: Settings) -> None:
     print(f"{count} tickets are on the desk.")
 
 
-async def _erase(settings: Settings) -> int:
-    logs.configure("gateway", settings.log_level)  # not among what is read from here
+async def answer_erasure(settings: Settings, asked: str) -> int:
+    """Prints what was erased, or why it was not; the exit status."""
     try:
-        erased = await erase(settings, Erase.model_validate_json(sys.stdin.read()))
+        erased = await erase(settings, Erase.model_validate_json(asked))
     except Refused as refused:
         print(refused, file=sys.stderr)
+        return 1
+    except (psycopg.Error, Outage, CorruptLog) as error:
+        # Whoever asked is shown the last line of this.
+        why = str(error).strip().splitlines() or [type(error).__name__]
+        print(
+            f"It broke off: {why[0]}. What was erased stays erased, the rest is still there: erase again.",
+            file=sys.stderr,
+        )
         return 1
     print(erased.model_dump_json())
     return 0
@@ -47,9 +56,10 @@ def main(arguments: list[str]) -> None:
         case ["rebuild-views"]:
             asyncio.run(_rebuild(settings))
         case ["erase"]:
-            sys.exit(asyncio.run(_erase(settings)))
+            logs.configure("gateway", settings.log_level)  # not among what is read from here
+            sys.exit(asyncio.run(answer_erasure(settings, sys.stdin.read())))
         case _:
-            sys.exit("Use `python -m gateway`, `python -m gateway seed` or `python -m gateway rebuild-views`.")
+            sys.exit("Use `python -m gateway`, or with one of: seed, rebuild-views, erase.")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     stack.callback(tokens.close)
     gateway = Gateway(
         settings=settings,
+        bus=bus,
         tokens=tokens,
         sign_in=SignIn(settings, verifier, tokens),
         tenants=tenants,

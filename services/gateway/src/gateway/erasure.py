@@ -1,24 +1,29 @@
 """Erases a customer from the desk: their runs end and say that they were erased, tickets and views hold nothing."""
 
 import asyncio
-from collections.abc import Sequence
+import secrets
 
+from contracts.asks import OF_TENANT, AskEraseCustomer
 from contracts.bus import Bus
+from contracts.datakeys import JetStreamKeys, KeyStore
 from contracts.events import Draft
 from contracts.facts import RunCancelled, RunErased
 from contracts.handler import say
 from contracts.history import History
 from contracts.log import JetStreamLog
-from contracts.parts import Json, Person
+from contracts.parts import Person
 from contracts.personal import ERASED
 from contracts.subjects import RunKey
 from contracts.tenant_facts import CustomerErased
 from psycopg_pool import AsyncConnectionPool
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from gateway.asking import ask
 from gateway.database import Connection, open_pool
 from gateway.desk import Desk
+from gateway.problems import Problem
 from gateway.settings import Settings
+from gateway.tickets import blanked
 
 FOLLOWED_WITHIN = 60.0  # seconds in which the views must have caught up
 
@@ -28,7 +33,8 @@ class Refused(Exception):
 
 
 class Erased(BaseModel):
-    """The customer's runs. `clear` are those that began before texts were sealed: the log still has theirs."""
+    """The runs whose keys are to be destroyed. `clear` are those that began before texts were sealed: the log still has
+    theirs."""
 
     runs: list[str] = []
     clear: list[str] = []
@@ -54,56 +60,45 @@ async def erase(settings: Settings, asked: Erase) -> Erased:
     try:
         by = await _authorised(bus, asked)
         async with open_pool(settings.postgres_dsn.get_secret_value(), size=2) as pool:
-            return await _erase(JetStreamLog(bus.nc, keys=bus.keys), pool, asked, by)
+            return await _erase(JetStreamLog(bus.nc, keys=bus.keys), JetStreamKeys(bus.nc), pool, asked, by)
     finally:
         await bus.close()
 
 
 async def _authorised(bus: Bus, asked: Erase) -> Person:
-    request: Json = {
-        "token": asked.token.get_secret_value(),
-        "say": CustomerErased.name,
-        "customer": asked.customer,
-    }
-    answer = await bus.ask("ask.approvals.tenant", request)
-    if answer["status"] != 200:
-        raise Refused(f"{answer.get('title')}: {answer.get('detail')}")
+    try:
+        request = AskEraseCustomer(token=asked.token, customer=asked.customer, request=secrets.token_hex(16))
+        answer = await ask(bus, OF_TENANT, request)
+    except Problem as no:
+        raise Refused(f"{no.title}: {no.detail}") from no
     event = answer["event"]
     if event["tenant"] != asked.tenant:
         raise Refused(f"The token is one of {event['tenant']}, not of {asked.tenant}. Nothing was erased.")
     return CustomerErased.model_validate(event["data"], extra="ignore").by
 
 
-async def _erase(log: JetStreamLog, pool: AsyncConnectionPool[Connection], asked: Erase, by: Person) -> Erased:
-    desk = Desk(pool)
-    # The tickets first: a run that starts from now on has nothing personal to begin with.
+async def _erase(
+    log: JetStreamLog, keys: KeyStore, pool: AsyncConnectionPool[Connection], asked: Erase, by: Person
+) -> Erased:
+    desk, erased, last = Desk(pool), Erased(), 0
+    # The tickets first. It waits for who is starting one: their run is in the log then, and nobody else starts one.
     async with desk.of(asked.tenant) as connection:
-        tickets = await _blank_tickets(connection, asked)
-    runs = [key for ticket in tickets for key in await _runs_of(log, asked.tenant, ticket)]
-    last, erased = 0, Erased()
-    for key in runs:
-        await say(log, key, lambda history: _end(history, by))
-        said = await say(log, key, lambda history: _mark(history, by))
-        last = max(last, said.sequence if said else 0)
-        erased.runs.append(key.run)
-        if (await log.read(key)).events[0].personal == "clear":
-            erased.clear.append(key.run)
+        tickets = await blanked(connection, asked.customer, asked.emails)
+    void: list[str] = []
+    for ticket in tickets:
+        runs = await _runs_of(log, asked.tenant, ticket)
+        for key in runs:
+            last = max(last, await _end_run(log, key, by))
+            erased.runs.append(key.run)
+            if (await log.read(key)).events[0].personal == "clear":
+                erased.clear.append(key.run)
+        following = RunKey(asked.tenant, f"{ticket}-{len(runs) + 1}")
+        void += [] if await _closed(keys, following) else [following.run]
     await _views_hold(desk, last)
     async with desk.of(asked.tenant) as connection:
-        await connection.execute(
-            "update desk.runs set customer_email = %s where run = any(%s)", [ERASED, [key.run for key in runs]]
-        )
+        await connection.execute("update desk.runs set customer_email = %s where run = any(%s)", [ERASED, erased.runs])
+    erased.runs += void
     return erased
-
-
-async def _blank_tickets(connection: Connection, asked: Erase) -> Sequence[str]:
-    """Empties the customer's tickets but for the shop's id, by which they are found again; their references."""
-    cursor = await connection.execute(
-        "update desk.tickets set customer_email = %s, customer_name = null, customer_id = %s, subject = %s, body = %s,"
-        " request_digest = null where customer_id = %s or lower(customer_email) = any(%s) returning reference",
-        [ERASED, asked.customer, ERASED, ERASED, asked.customer, [email.lower() for email in asked.emails]],
-    )
-    return [row["reference"] for row in await cursor.fetchall()]
 
 
 async def _runs_of(log: JetStreamLog, tenant: str, ticket: str) -> list[RunKey]:
@@ -114,6 +109,13 @@ async def _runs_of(log: JetStreamLog, tenant: str, ticket: str) -> list[RunKey]:
     return found
 
 
+async def _end_run(log: JetStreamLog, key: RunKey, by: Person) -> int:
+    """Ends the run and says that it was erased; the sequence of what was said last."""
+    await say(log, key, lambda history: _end(history, by))
+    said = await say(log, key, lambda history: _mark(history, by))
+    return said.sequence if said else 0
+
+
 def _end(history: History, by: Person) -> Draft | None:
     if history.end is not None:
         return None
@@ -122,6 +124,12 @@ def _end(history: History, by: Person) -> Draft | None:
 
 def _mark(history: History, by: Person) -> Draft | None:
     return None if history.last(RunErased) else Draft(RunErased(by=by), None, "erased")
+
+
+async def _closed(keys: KeyStore, key: RunKey) -> bool:
+    """Sees to it that nothing readable can begin under this key any more: a start whose confirmation was lost may still
+    come to the log. False where there is a key already, which has to be destroyed with the runs' own."""
+    return await keys.create(key, b"") or not await keys.get(key)
 
 
 async def _views_hold(desk: Desk, sequence: int) -> None:

@@ -6,15 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-import structlog
 from contracts.bus import Bus
-from contracts.errors import CorruptLog, Outage
 from contracts.events import Event
+from contracts.following import keep_up
 from contracts.log import JetStreamLog
 from contracts.parts import Json
 from contracts.subjects import RunKey
 
-logger = structlog.get_logger()
 T = TypeVar("T")
 
 # A listener that is further behind than this is not waited for: it reads from the log what it missed.
@@ -61,17 +59,14 @@ class Feed:
         self._listeners: set[Listener] = set()
 
     async def run(self) -> None:
-        """Follows the log for ever; an outage is waited out."""
-        while True:
-            try:
-                async for event in self._log.follow(after=self.last):
-                    self.last = event.sequence
-                    for listener in self._listeners:
-                        if listener.wants(event.key):
-                            listener.put(event)
-            except (Outage, CorruptLog) as error:
-                logger.warning("feed", error=repr(error), last=self.last)
-                await asyncio.sleep(0.5)
+        """Follows the log for ever."""
+        await keep_up(self._log, self._share, self.last)
+
+    def _share(self, event: Event) -> None:
+        self.last = event.sequence
+        for listener in self._listeners:
+            if listener.wants(event.key):
+                listener.put(event)
 
     @contextmanager
     def listener(self, tenant: str | None = None, key: RunKey | None = None) -> Iterator[Listener]:

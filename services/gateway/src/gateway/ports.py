@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from contracts.bus import Bus
 from fastapi import Depends, Request
 
 from gateway.access import Streams
@@ -25,6 +26,7 @@ from gateway.tokens import Tokens
 @dataclass
 class Gateway:
     settings: Settings
+    bus: Bus
     tokens: Tokens
     sign_in: SignIn
     tenants: Tenants

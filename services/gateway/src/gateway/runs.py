@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
+from contracts import asks
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.events import Event, event_id
@@ -15,9 +17,11 @@ from contracts.log import JetStreamLog
 from contracts.parts import CallQuote, Customer, Json, Limits, Ticket
 from contracts.stops import stop
 from contracts.subjects import TOKEN, RunKey
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from gateway import domain
+from gateway import domain, tickets
+from gateway.asking import ask
+from gateway.database import Connection
 from gateway.desk import Desk
 from gateway.domain import Decision, Edited, Refusal, Said
 from gateway.folding import fold
@@ -27,7 +31,6 @@ from gateway.profiles import DEFAULT_MODEL, Tenant
 from gateway.tickets import TicketView
 from gateway.views import RunView
 
-FIRST_TRY = 3.0  # seconds
 LONGEST_TICKET = 56  # so that `-<n>` still fits into a run's id
 
 
@@ -39,29 +42,6 @@ class StartRun(BaseModel):
     profile: str | None = None
     max_steps: int | None = Field(None, ge=1, le=200)
     max_cost_micro_usd: int | None = Field(None, ge=0, le=1_000_000_000)
-
-
-class Decide(BaseModel):
-    """A decision on one held call; the digest says which effect the person was shown."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    turn: int = Field(ge=1)
-    call_id: str = Field(min_length=1, max_length=200)
-    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
-    decision: str = Field(pattern="^(approve|decline)$")
-    note: str = Field("", max_length=2000)
-    edited: Json | None = None
-
-
-class Requote(BaseModel):
-    """Other arguments for a held call."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    turn: int = Field(ge=1)
-    call_id: str = Field(min_length=1, max_length=200)
-    edited: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +89,7 @@ class Runs:
         `seen` is the log's last sequence that was known here when the request came: a run that has ended behind it was
         still running then. Many who start a ticket in the same moment all get the one run, however short it is.
         """
-        if ticket.erased:
-            raise Problem(domain.NOBODY_LEFT.status, domain.NOBODY_LEFT.title, domain.NOBODY_LEFT.detail)
+        _is_somebodys(ticket)
         if len(ticket.ticket) > LONGEST_TICKET:
             raise Problem(422, "Name too long", f"A ticket's name has at most {LONGEST_TICKET} characters.")
         fact = self._first_fact(ticket, tenant, asker, asked)
@@ -119,7 +98,11 @@ class Runs:
             return Started(again, False, _of_same_request(await self.read(asker.tenant, again), fact))
         while True:
             run = RunKey(asker.tenant, f"{ticket.ticket}-{n}")
-            outcome = await self._append(run, lambda history: domain.start(history, fact, key))
+            # What the ticket says goes into the log while nobody is erased from it: an erasure either finds the run
+            # there, or was before it.
+            async with self._desk.of(asker.tenant) as connection:
+                fact = self._first_fact(await _kept(connection, ticket.ticket), tenant, asker, asked)
+                outcome = await self._append(run, partial(domain.start, fact=fact, key=key))
             if isinstance(outcome, Event):
                 return Started(run.run, True, await self.read(asker.tenant, run.run))
             history = await self.history(asker.tenant, run.run)
@@ -177,17 +160,14 @@ class Runs:
     async def take_over(self, run: str, asker: Principal, reason: str, key: str) -> Event:
         return await self._said(run, asker, lambda history: domain.take_over(history, asker, reason, key))
 
-    async def decide(self, run: str, asker: Principal, token: str, decide: Decide) -> Json:
+    async def decide(self, run: str, asker: Principal, token: str, decide: asks.Decide) -> Json:
         """The recorded fact, as a CloudEvent. Raises what approvals answers instead."""
         history = await self.history(asker.tenant, run)
         structlog.contextvars.bind_contextvars(tenant=asker.tenant, run=run, turn=decide.turn)
-        asked = {"token": token, "run": run, **decide.model_dump()}
         stop("gateway.before-ask")
-        answer = await self._ask("ask.approvals.decide", asked, about=history.head)
+        asked = asks.AskDecide(token=SecretStr(token), run=run, **dict(decide))
+        event: Json = (await ask(self._bus, asks.DECIDE, asked, about=history.head))["event"]
         stop("gateway.after-ask")
-        if answer["status"] != 200:
-            raise Problem(answer["status"], answer.get("title", "Refused"), answer.get("detail", ""))
-        event: Json = answer["event"]
         # The lists are asked to have seen this decision before they are shown again.
         head = await self._log.head(RunKey(asker.tenant, run))
         self.written = max(self.written, head.sequence if head else 0)
@@ -203,23 +183,13 @@ class Runs:
             409, "It does not wait", f"Turn {turn} of {run} has no call {call_id} that waits. Nothing was done; reload."
         )
 
-    async def quote(self, run: str, asker: Principal, token: str, wanted: Requote) -> Edited:
+    async def quote(self, run: str, asker: Principal, token: str, wanted: asks.Requote) -> Edited:
         """What a held call would do with other arguments. Raises what the tools service answers instead."""
         view, call = await self.held(asker.tenant, run, wanted.turn, wanted.call_id)
-        asked = {"token": token, "run": run, **wanted.model_dump()}
-        answer = await self._ask("ask.tools.quote", asked)
-        if answer["status"] != 200:
-            raise Problem(answer["status"], answer.get("title", "Not quoted"), answer.get("detail", ""))
+        asked = asks.AskQuote(token=SecretStr(token), run=run, **dict(wanted))
+        answer = await ask(self._bus, asks.QUOTE, asked)
         was, now = (CallQuote.model_validate(answer[name], extra="ignore") for name in ("was", "quote"))
         return domain.edited(view, call, was, now, asker)
-
-    async def _ask(self, subject: str, asked: Json, about: Event | None = None) -> Json:
-        """The answer; asked once more where none came soon. Only for what may be asked twice: whoever was to answer may
-        have died with the question in hand, and another is there."""
-        try:
-            return await self._bus.ask(subject, asked, timeout=FIRST_TRY, about=about)
-        except Outage:
-            return await self._bus.ask(subject, asked, about=about)
 
     async def fail(self, key: RunKey, letter_id: str) -> None:
         """Ends a run that its runner gave up on."""
@@ -243,6 +213,20 @@ class Runs:
         if isinstance(outcome, Event):
             self.written = max(self.written, outcome.sequence)
         return outcome
+
+
+async def _kept(connection: Connection, reference: str) -> TicketView:
+    ticket = await tickets.kept(connection, reference)
+    if ticket is None:
+        raise not_found("ticket")
+    return _is_somebodys(ticket)
+
+
+def _is_somebodys(ticket: TicketView) -> TicketView:
+    """The ticket. Raises a 409 where its customer was erased."""
+    if ticket.erased:
+        raise Problem(domain.NOBODY_LEFT.status, domain.NOBODY_LEFT.title, domain.NOBODY_LEFT.detail)
+    return ticket
 
 
 def _of_same_request(view: RunView, fact: RunStarted) -> RunView:

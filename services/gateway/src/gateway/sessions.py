@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
-import psycopg
 import structlog
 from contracts.identity import Principal
 from fastapi.responses import StreamingResponse
@@ -38,13 +37,13 @@ class Sessions:
         self._end(await self._kept.all())
 
     async def run(self) -> None:
-        """Learns which other processes end, for ever; an outage is waited out, and what ended meanwhile learnt then."""
+        """Learns which other processes end, for ever, whatever goes wrong; what ended meanwhile is learnt then."""
         while True:
             try:
                 async for ended in self._kept.follow():
                     self._end(ended)
-            except psycopg.Error as error:
-                logger.warning("sessions", error=repr(error))
+            except Exception:
+                logger.exception("sign-outs of other processes are not heard")
                 await asyncio.sleep(0.5)
 
     async def end(self, principal: Principal) -> None:

@@ -1,46 +1,34 @@
-"""What people set for their tenant: stops and the policy. Approvals checks who they are and says it; see there."""
+"""What people set for their tenant: stops, the policy, the budget. Approvals checks who they are and says it."""
 
 import hashlib
 from pathlib import Path
 
+from contracts.asks import (
+    OF_TENANT,
+    AskLiftStop,
+    AskPromote,
+    AskSetBudget,
+    AskSetStop,
+    LiftStop,
+    Promote,
+    SayOfTenant,
+    SetBudget,
+    SetStop,
+)
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.identity import Principal
 from contracts.parts import Json
 from contracts.subjects import token
 from contracts.tenant_facts import PolicyPromoted
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import SecretStr
 
-from gateway.problems import Problem
+from gateway.asking import ask
+from gateway.problems import Problem, not_found
 from gateway.tenant_facts import Stop, TenantFacts, TenantView
 from gateway.writes import Writes
 
-LONGEST_PACK = 64_000
-
-
-class SetStop(BaseModel):
-    """Which writes are stopped: those of one tool, those that move more than an amount, both, or, with neither, all."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    tool: str | None = Field(None, min_length=1, max_length=64)
-    above_minor: int | None = Field(None, ge=0, le=2**53 - 1)
-    reason: str = Field(min_length=1, max_length=2000)
-
-
-class LiftStop(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    reason: str = Field("", max_length=2000)
-
-
-class Promote(BaseModel):
-    """A policy pack as text, and what its promoter was shown of its effect."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(min_length=1, max_length=LONGEST_PACK)
-    report: Json = {}
+LONGEST_STOP_ID = 64
 
 
 class Tenancy:
@@ -66,13 +54,26 @@ class Tenancy:
         if wanted.tool is not None:
             await self._is_a_write(asker.tenant, wanted.tool)
         named = hashlib.sha256(f"{asker.issuer} {asker.subject} {key}".encode()).hexdigest()[:12]
-        return await self._say(asker, bearer, "stop-set", key, {"stop_id": f"stop-{named}", **wanted.model_dump()})
+        return await self._say(
+            asker, AskSetStop(token=SecretStr(bearer), request=key, stop_id=f"stop-{named}", **dict(wanted))
+        )
 
     async def lift_stop(self, asker: Principal, bearer: str, stop_id: str, wanted: LiftStop, key: str) -> Json:
-        return await self._say(asker, bearer, "stop-lifted", key, {"stop_id": stop_id, **wanted.model_dump()})
+        if len(stop_id) > LONGEST_STOP_ID:
+            raise not_found("stop")
+        return await self._say(
+            asker, AskLiftStop(token=SecretStr(bearer), request=key, stop_id=stop_id, **dict(wanted))
+        )
 
     async def promote(self, asker: Principal, bearer: str, wanted: Promote, key: str) -> Json:
-        return await self._say(asker, bearer, "policy-promoted", key, wanted.model_dump())
+        return await self._say(asker, AskPromote(token=SecretStr(bearer), request=key, **dict(wanted)))
+
+    async def set_budget(self, asker: Principal, bearer: str, wanted: SetBudget, key: str) -> Json:
+        return await self._say(asker, AskSetBudget(token=SecretStr(bearer), request=key, **dict(wanted)))
+
+    async def budget(self, tenant: str) -> int | None:
+        """What its model calls may cost a day (UTC), in micro-dollars; None: no limit."""
+        return (await self._facts.reach(tenant)).day_micro_usd
 
     async def policy(self, tenant: str) -> tuple[str, TenantView]:
         """The text of the pack in force: the one promoted last, else the one that the tenant was set up with."""
@@ -102,14 +103,8 @@ class Tenancy:
                 f"There is: {', '.join(writes) or 'none'}. Name no tool to stop every one.",
             )
 
-    async def _say(self, asker: Principal, bearer: str, what: str, key: str, fields: Json) -> Json:
-        asked = {"token": bearer, "say": what, "request": key, **fields}
-        try:
-            answer = await self._bus.ask("ask.approvals.tenant", asked, timeout=3)
-        except Outage:
-            answer = await self._bus.ask("ask.approvals.tenant", asked)  # the same request is the same fact
-        if answer["status"] != 200:
-            raise Problem(answer["status"], answer.get("title", "Refused"), answer.get("detail", ""))
+    async def _say(self, asker: Principal, asked: SayOfTenant) -> Json:
+        """The recorded fact: the same request is the same fact."""
+        event: Json = (await ask(self._bus, OF_TENANT, asked))["event"]
         await self._facts.reach(asker.tenant)
-        event: Json = answer["event"]
         return event

@@ -9,17 +9,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 
-import structlog
-from contracts.errors import CorruptLog, Outage
 from contracts.events import Event
+from contracts.following import catch_up, keep_up
 from contracts.history import History
 from contracts.log import JetStreamLog
 from contracts.parts import Pack, Person, Text
 from contracts.subjects import TenantKey
 from contracts.tenant_facts import BudgetSet, PolicyPromoted, StopLifted, StopSet
 from pydantic import BaseModel
-
-logger = structlog.get_logger()
 
 
 class Stop(BaseModel):
@@ -74,28 +71,19 @@ def fold(events: Iterable[Event]) -> TenantView:
 
 
 class TenantFacts:
-    """`last` is the sequence of the last fact that was folded."""
-
     def __init__(self, log: JetStreamLog) -> None:
-        self.last = 0
+        self._last = 0  # the sequence up to which the log was folded at the start
         self._log = log
         self._views: dict[str, TenantView] = {}
         self._moved = asyncio.Event()
 
     async def load(self) -> None:
-        """Folds what the log holds. Raises Outage where it cannot be had."""
-        async for event in self._log.follow(after=self.last, live=False):
-            self._take(event)
+        """Folds what the log holds by now."""
+        self._last = await catch_up(self._log, self._take)
 
     async def run(self) -> None:
-        """Follows the log for ever; an outage is waited out."""
-        while True:
-            try:
-                async for event in self._log.follow(after=self.last):
-                    self._take(event)
-            except (Outage, CorruptLog) as error:
-                logger.warning("tenant facts", error=repr(error), last=self.last)
-                await asyncio.sleep(0.5)
+        """Follows the log for ever."""
+        await keep_up(self._log, self._take, self._last)
 
     def of(self, tenant: str) -> TenantView:
         return self._views.get(tenant, TenantView())
@@ -115,6 +103,5 @@ class TenantFacts:
         return self.of(tenant)
 
     def _take(self, event: Event) -> None:
-        self.last = max(self.last, event.sequence)
         self._views[event.key.tenant] = evolve(self.of(event.key.tenant), event)
         self._moved.set()

@@ -73,6 +73,33 @@ async def named(connection: Connection, reference: str) -> TicketView | None:
     return _ticket(row) if row else None
 
 
+async def kept(connection: Connection, reference: str) -> TicketView | None:
+    """The ticket; to the end of the transaction nobody is erased from it."""
+    cursor = await connection.execute(_TICKET + " where t.reference = %s for key share of t", [reference])
+    row = await cursor.fetchone()
+    return _ticket(row) if row else None
+
+
+async def blanked(connection: Connection, customer: str, emails: Sequence[str]) -> list[str]:
+    """Empties a customer's tickets but for the shop's id, by which they are found again; their references.
+
+    Waits for whoever keeps one of them.
+    """
+    # An update alone would not wait for them: it leaves the row's key as it is.
+    cursor = await connection.execute(
+        "select reference from desk.tickets where customer_id = %s or lower(customer_email) = any(%s)"
+        " order by reference for update",
+        [customer, [email.lower() for email in emails]],
+    )
+    theirs = [row["reference"] for row in await cursor.fetchall()]
+    await connection.execute(
+        "update desk.tickets set customer_email = %s, customer_name = null, customer_id = %s, subject = %s, body = %s,"
+        " request_digest = null where reference = any(%s)",
+        [ERASED, customer, ERASED, ERASED, theirs],
+    )
+    return theirs
+
+
 async def opened(
     connection: Connection, tenant: str, new: NewTicket, key: str | None, digest: str | None
 ) -> TicketView | KeyTaken:

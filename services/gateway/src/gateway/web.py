@@ -20,7 +20,7 @@ from gateway.console import auditing, door, forms, pages, streams, switch
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
-from gateway.routes import approvals, audit, events, health, policy, runs, stops, tickets
+from gateway.routes import approvals, audit, budget, events, health, policy, runs, spend, stops, tickets
 
 logger = structlog.get_logger()
 PLAIN = health.router
@@ -31,6 +31,8 @@ ROUTERS = (
     events.router,
     stops.router,
     policy.router,
+    budget.router,
+    spend.router,
     audit.router,
 )
 UNTRACED = "/healthz,/readyz,/metrics,/static"

@@ -1,5 +1,6 @@
 """Which tools change something, as the tools service says it: what a stop can name."""
 
+from contracts.asks import CATALOGUE
 from contracts.bus import Bus
 from contracts.errors import Outage
 
@@ -21,7 +22,7 @@ class Writes:
 
     async def _in(self, tenant: str, toolset: str) -> list[str]:
         try:
-            answer = await self._bus.ask("ask.tools.catalogue", {"tenant": tenant, "toolset": toolset}, timeout=2)
+            answer = await self._bus.ask(CATALOGUE, {"tenant": tenant, "toolset": toolset}, timeout=2)
             if answer.get("status", 200) >= 500:
                 raise Outage(f"The tools service could not say what it offers: {answer.get('title')}")
         except Outage:

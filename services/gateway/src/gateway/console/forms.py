@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any, TypeVar
 
+from contracts.answers import what_is_wrong
+from contracts.asks import Decide, Requote
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
@@ -13,7 +15,7 @@ from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
 from gateway.routes.keys import Key, Seen
 from gateway.routes.tickets import find
-from gateway.runs import Decide, Requote, StartRun
+from gateway.runs import StartRun
 
 router = APIRouter(include_in_schema=False)
 Text = Annotated[str, Form(min_length=1, max_length=16_000)]
@@ -41,10 +43,10 @@ async def decide(
 ) -> Response:
     form = await _fields(request)
     typed = {name: form.pop(name) for name in list(form) if name.startswith(edits.PREFIX)}
-    wanted = _understood(Decide, form)
+    wanted = understood(Decide, form)
     if typed and wanted.decision == "approve":
         _, call = await ports.runs.held(asker.tenant, run, wanted.turn, wanted.call_id)
-        wanted.edited = edits.arguments(call.quote, typed)
+        wanted = understood(Decide, dict(wanted) | {"edited": edits.arguments(call.quote, typed)})
         if wanted.edited == call.quote.arguments:
             raise Problem(422, "Nothing is changed", "Nothing was approved. Change something, or approve it as it is.")
     if wanted.decision == "decline" and not wanted.note.strip():
@@ -62,9 +64,9 @@ async def quote(
     """For the script of the form with changes: what they come to, as the card shows it, and what its button says."""
     form = await _fields(request)
     typed = {name: form[name] for name in form if name.startswith(edits.PREFIX)}
-    shown = _understood(Requote, {name: form.get(name) for name in ("turn", "call_id")} | {"edited": {}})
+    shown = understood(Requote, {name: form.get(name) for name in ("turn", "call_id")} | {"edited": {}})
     _, call = await ports.runs.held(asker.tenant, run, shown.turn, shown.call_id)
-    wanted = shown.model_copy(update={"edited": edits.arguments(call.quote, typed)})
+    wanted = understood(Requote, dict(shown) | {"edited": edits.arguments(call.quote, typed)})
     edited = await ports.runs.quote(run, asker, token_of(request), wanted)
     html = render.part("card.html", "edited", edited, call)
     return JSONResponse({"html": html, "label": cards.label(edited), "can": edited.refused is None})
@@ -108,13 +110,13 @@ async def _fields(request: Request) -> dict[str, str]:
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 
-def _understood(model: type[M], form: dict[str, Any]) -> M:
+def understood(model: type[M], form: dict[str, Any]) -> M:
+    """The request that a form is. Raises a 422 that says what is wrong with it."""
     try:
-        return model.model_validate(form)
+        return model.model_validate(form, strict=False)  # a form says its numbers in words
     except ValidationError as error:
-        raise Problem(
-            422, "Not understood", "The form did not come complete; nothing was done. Reload the page and try again."
-        ) from error
+        why = f"Nothing was done. {what_is_wrong(error)}. Put it right, or reload the page and try again."
+        raise Problem(422, "Not understood", why) from error
 
 
 async def _ticket_of(ports: Gateway, asker: Principal, run: str) -> str:

@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
+from contracts.asks import LiftStop, SetStop
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from gateway.access import may, token_of
 from gateway.console import pages, words
+from gateway.console.forms import understood
 from gateway.ports import Ports
 from gateway.problems import Problem
 from gateway.routes.keys import Key
-from gateway.tenancy import LiftStop, SetStop
 
 router = APIRouter(prefix="/stops", include_in_schema=False)
 Stopper = Annotated[Principal, Depends(may("stop"))]
@@ -35,9 +36,8 @@ async def set_stop(
     tool: Annotated[str, Form(max_length=64)] = "",
     above: Annotated[str, Form(max_length=20)] = "",
 ) -> Response:
-    wanted = SetStop(
-        tool=tool or None, above_minor=_minor(above, ports.tenants.of(asker.tenant).currency), reason=reason
-    )
+    above_minor = _minor(above, ports.tenants.of(asker.tenant).currency)
+    wanted = understood(SetStop, {"tool": tool or None, "above_minor": above_minor, "reason": reason})
     await ports.tenancy.set_stop(asker, token_of(request), wanted, key)
     return RedirectResponse(PAGE, 303)
 
@@ -51,7 +51,7 @@ async def lift_stop(
     key: Key,
     reason: Annotated[str, Form(max_length=2000)] = "",
 ) -> Response:
-    await ports.tenancy.lift_stop(asker, token_of(request), stop_id, LiftStop(reason=reason), key)
+    await ports.tenancy.lift_stop(asker, token_of(request), stop_id, understood(LiftStop, {"reason": reason}), key)
     return RedirectResponse(PAGE, 303)
 
 

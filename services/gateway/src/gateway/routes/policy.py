@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from contracts.asks import Promote
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Request
 
@@ -9,7 +10,6 @@ from gateway import shapes
 from gateway.access import may, token_of
 from gateway.ports import Ports
 from gateway.routes.keys import Key
-from gateway.tenancy import Promote
 
 router = APIRouter(prefix="/v1/policy", tags=["policy"])
 

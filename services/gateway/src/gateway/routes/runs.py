@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from contracts.asks import Decide, Requote
 from contracts.facts import Status
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Query, Request
@@ -11,7 +12,6 @@ from gateway import paging, shapes
 from gateway.access import may, token_of
 from gateway.ports import Ports
 from gateway.routes.keys import Key, Limit
-from gateway.runs import Decide, Requote
 from gateway.shown import sight
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])

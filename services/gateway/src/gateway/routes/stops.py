@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from contracts.asks import LiftStop, SetStop
 from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Request
 
@@ -9,7 +10,6 @@ from gateway import shapes
 from gateway.access import may, token_of
 from gateway.ports import Ports
 from gateway.routes.keys import Key
-from gateway.tenancy import LiftStop, SetStop
 
 router = APIRouter(prefix="/v1/stops", tags=["stops"])
 Stopper = Annotated[Principal, Depends(may("stop"))]
