@@ -10,9 +10,12 @@ import nats
 import psycopg
 import pytest
 from contracts.bus import Bus
+from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.identity import Issuer
 from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
+from contracts.testing import World, world
+from nats.aio.client import Client
 from tools_shop import database, demo, domain, seeding
 from tools_shop.embedding import Embedder
 from tools_shop.handlers import Handlers
@@ -23,7 +26,7 @@ from turngate.issuer import ISSUER
 from turngate.issuer import Issuer as Signing
 from turngate.testing import Database, NatsAccess
 
-from .others import Others, tools_shop
+from .others import Fresh, Others, tools_shop
 from .shops import TENANTS, Shop
 
 
@@ -75,11 +78,15 @@ def acme(open_shop: Callable[[demo.DemoShop], Shop]) -> Shop:
 
 
 @pytest.fixture
-async def others(nats_server: NatsAccess, acme: Shop) -> AsyncIterator[Others]:
-    user, password = nats_server.user("setup")
-    client = await nats.connect(nats_server.url, user=user, password=password)
-    yield Others(JetStreamLog(client), RunKey(acme.tenant, "TCK-2004-1"))
-    await client.close()
+async def everyone(nats_server: NatsAccess) -> AsyncIterator[World]:
+    """Everyone else, whose log holds personal data sealed."""
+    async with world(nats_server.url, *nats_server.user("setup"), sealed=True) as everyone:
+        yield everyone
+
+
+@pytest.fixture
+def others(everyone: World, acme: Shop) -> Others:
+    return Others(everyone, RunKey(acme.tenant, "TCK-2004-1"))
 
 
 @pytest.fixture
@@ -89,15 +96,32 @@ async def running(nats_server: NatsAccess, postgres: Database, believed: Issuer)
 
 
 @pytest.fixture
-async def open_fresh(nats_server: NatsAccess, open_shop: Any) -> AsyncIterator[Any]:
+async def client(nats_server: NatsAccess) -> AsyncIterator[Client]:
     user, password = nats_server.user("setup")
     client = await nats.connect(nats_server.url, user=user, password=password)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def process(client: Client) -> Callable[[Shop], Handlers]:
+    """A process of the service, with a log of its own, that hears what the test has it hear."""
+
+    def one(shop: Shop) -> Handlers:
+        log = JetStreamLog(client, domain.READS, keys=KeyRing(JetStreamKeys(client)))
+        return Handlers(log, shop.turns, {"shop": shop.toolset})
+
+    return one
+
+
+@pytest.fixture
+def open_fresh(
+    everyone: World, open_shop: Callable[[demo.DemoShop], Shop], process: Callable[[Shop], Handlers]
+) -> Fresh:
     entries = demo.read(TENANTS / "acme" / "demo.yaml")
 
     async def fresh() -> tuple[Shop, Handlers, Others]:
         shop = open_shop(entries)
-        handlers = Handlers(JetStreamLog(client, domain.READS), shop.turns, {"shop": shop.toolset})
-        return shop, handlers, Others(JetStreamLog(client), RunKey(shop.tenant, "TCK-2004-1"))
+        return shop, process(shop), Others(everyone, RunKey(shop.tenant, "TCK-2004-1"))
 
-    yield fresh
-    await client.close()
+    return fresh

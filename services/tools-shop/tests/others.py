@@ -4,23 +4,28 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
+from contracts import service
 from contracts.bus import Bus
-from contracts.errors import Conflict
-from contracts.events import Draft, Event
+from contracts.events import Event
 from contracts.facts import Fact, TurnForwarded, TurnHeld, TurnProposed, TurnQuoted
 from contracts.identity import Issuer
-from contracts.log import JetStreamLog
 from contracts.parts import Guard, Hold, Pack, Person, ToolCall, Usage, Verdict
 from contracts.subjects import RunKey
+from contracts.testing import World
 from pydantic import SecretStr
 from tools_shop import app, domain
+from tools_shop.handlers import Handlers
 from tools_shop.settings import Settings
 from turngate.testing import Database, NatsAccess
+
+from .shops import Shop
 
 PACK = Pack(name="test", version=1, digest="0" * 64)
 SAM = Person(subject="sam", issuer="https://issuer.test", role="approver")
@@ -60,30 +65,25 @@ def held(quoted: TurnQuoted, call_id: str) -> TurnHeld:
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
 class Others:
-    """Everyone else, said by the set-up user."""
+    """Everyone else in one run."""
 
-    def __init__(self, log: JetStreamLog, key: RunKey) -> None:
-        self.log = log
-        self.key = key
+    world: World
+    key: RunKey
 
     async def say(self, fact: Fact, cause: Event | None = None) -> Event:
-        while True:
-            history = await self.log.read(self.key)
-            with suppress(Conflict):
-                return await self.log.append(history, Draft(fact, cause, key=str(len(history.events))))
+        return await self.world.say(self.key, fact, cause)
 
     async def hear(self, kind: str, count: int = 1) -> Event:
-        async with asyncio.timeout(20):
-            async for event in self.log.follow(tenant=self.key.tenant):
-                if event.key == self.key and event.kind == kind:
-                    count -= 1
-                    if not count:
-                        return event
-        raise AssertionError("the log ended")
+        return await self.world.hear(self.key, kind, count)
 
     async def events(self) -> list[Event]:
-        return list((await self.log.read(self.key)).events)
+        return list((await self.world.history(self.key)).events)
+
+
+# Opens a shop, and gives what hears a run of it where the test has it hear, and everyone else in that run.
+Fresh = Callable[[], Awaitable[tuple[Shop, Handlers, Others]]]
 
 
 @asynccontextmanager
@@ -97,12 +97,8 @@ async def tools_shop(server: NatsAccess, database: Database, *issuers: Issuer) -
         pool_size=4,
         issuers=list(issuers),
     )
-    async with AsyncExitStack() as stack:
-        bus = await Bus.connect(told, "tools-shop")
-        stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, domain.READS)
-        bus.on_error.append(log.on_error)
-        await app.start(bus, log, told, stack)
+    outages = (psycopg.OperationalError,)
+    async with service.running("tools-shop", told, app.start, reads=domain.READS, outages=outages) as bus:
         yield bus
 
 

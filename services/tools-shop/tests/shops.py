@@ -16,7 +16,8 @@ from tools_shop import calls
 from tools_shop.authority import Record
 from tools_shop.caller import Caller
 from tools_shop.toolset import Toolset
-from tools_shop.turns import Changed, Ended, Executed, Order, Turn, Turns
+from tools_shop.turn import Changed, Ended, Executed, Order, Turn
+from tools_shop.turns import Turns
 
 TENANTS = Path(__file__).parents[3] / "deploy" / "tenants"
 OPERATOR = Person(subject="alex", issuer="https://issuer.test", role="operator")

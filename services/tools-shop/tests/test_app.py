@@ -10,12 +10,10 @@ from contracts.bus import Bus
 from contracts.errors import CorruptLog
 from contracts.events import Event
 from contracts.facts import CallDecided, RunCancelled, TurnExecuted, TurnQuoted
-from contracts.log import JetStreamLog
 from contracts.parts import Person
 from contracts.subjects import RunKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools_shop import domain
 from tools_shop.handlers import Handlers
 from turngate.testing import Database, NatsAccess
 
@@ -109,14 +107,13 @@ async def test_a_changed_world_is_quoted_again_and_after_three_attempts_left_to_
     assert acme.refunds() == [1, 2, 3]
 
 
-async def test_a_forward_that_comes_late_to_a_process_that_missed_the_rest_is_let_go(open_fresh):
+async def test_a_forward_that_comes_late_to_a_process_that_missed_the_rest_is_let_go(open_fresh, process):
     shop, late, others = await open_fresh()
     await others.say(started_for(shop.email))
     await late.hear(await others.say(proposed(refund())))
     first = (await others.events())[-1]
     old = await others.say(forwarded(first.fact), first)
-    log = JetStreamLog(others.log._nc, domain.READS)
-    current = Handlers(log, shop.turns, {"shop": shop.toolset})
+    current = process(shop)
     await shop.run(("issue_refund", {**refund().arguments, "amount_pence": 1}), run="TCK-9-1")
     await current.hear(old)
     second = (await others.events())[-1]
@@ -133,7 +130,7 @@ async def test_a_run_that_was_cancelled_is_not_paid_for(others: Others, acme: Sh
     await others.say(RunCancelled(by=OPERATOR))
     await others.say(forwarded(quotes), event)
     await others.say(proposed(GET, turn=2))
-    other = Others(others.log, RunKey(acme.tenant, "TCK-2004-2"))
+    other = Others(others.world, RunKey(acme.tenant, "TCK-2004-2"))
     await other.say(started_for(acme.email))
     await quoted(other, GET)
     assert acme.refunds() == []

@@ -5,6 +5,7 @@ from typing import Any
 
 import nats
 import pytest
+from contracts.asks import CATALOGUE, LARGEST_ARGUMENTS, QUOTE
 from contracts.bus import Bus
 from contracts.edits import carries_over
 from contracts.facts import CallDecided, RunCancelled
@@ -35,7 +36,7 @@ async def ask(nats_server: NatsAccess, running: Bus, acme: Shop, signing: Signin
             "call_id": "b",
             "edited": {**refund().arguments, "amount_pence": 9000},
         }
-        return await gateway.ask("ask.tools.quote", body | other)
+        return await gateway.ask(QUOTE, body | other)
 
     yield one
     await client.close()
@@ -114,11 +115,13 @@ async def test_the_tenant_is_the_tokens_whatever_the_request_names(
 ):
     # given a run of the same name in another tenant
     globex = open_shop(demo.read(TENANTS / "globex" / "demo.yaml"))
-    theirs = Others(others.log, RunKey(globex.tenant, "TCK-2004-7"))
+    theirs = Others(others.world, RunKey(globex.tenant, "TCK-2004-7"))
     await theirs.say(started_for("imani.brooks@mail.example"))
     await quoted(theirs, GET, refund())
     # when it is asked for with a token of this one / then there is no such run
-    assert (await ask(tenant=globex.tenant, run="TCK-2004-7"))["status"] == 404
+    assert (await ask(run="TCK-2004-7"))["status"] == 404
+    # and a request that names a tenant is none
+    assert (await ask(tenant=globex.tenant, run="TCK-2004-7"))["status"] == 422
 
 
 @pytest.mark.parametrize(
@@ -126,13 +129,14 @@ async def test_the_tenant_is_the_tokens_whatever_the_request_names(
     [
         ({"run": "TCK-2004-9"}, 404),
         ({"run": "run.>"}, 404),
-        ({"run": None}, 404),
+        ({"run": None}, 422),
         ({"turn": 2}, 409),
         ({"turn": "1"}, 422),
         ({"call_id": "z"}, 404),
         ({"call_id": ["b"]}, 422),
         ({"edited": None}, 422),
         ({"edited": "£90"}, 422),
+        ({"edited": {"reason": "x" * LARGEST_ARGUMENTS}}, 422),
     ],
 )
 async def test_what_cannot_be_quoted_is_said_so(
@@ -156,7 +160,7 @@ async def test_the_catalogue_is_strict_and_says_which_tools_write(running: Bus, 
     user, password = nats_server.user("agent-runner")
     client = await nats.connect(nats_server.url, user=user, password=password, inbox_prefix=b"_INBOX_agent-runner")
     asker = Bus(client, "agent-runner")
-    catalogue = await asker.ask("ask.tools.catalogue", {"tenant": "acme", "toolset": "shop"})
+    catalogue = await asker.ask(CATALOGUE, {"tenant": "acme", "toolset": "shop"})
     await client.close()
     kinds = {tool["name"]: tool["kind"] for tool in catalogue["tools"]}
     assert kinds == {

@@ -1,6 +1,5 @@
 """What people declined is kept when it is heard, whatever becomes of the turn."""
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,10 +8,8 @@ from contracts.events import Event
 from contracts.facts import CallDecided, RunCancelled, TurnExecuted, TurnQuoted
 from tools_shop.handlers import Handlers
 
-from .others import GET, SAM, Others, forwarded, held, proposed, refund
+from .others import GET, SAM, Fresh, Others, forwarded, held, proposed, refund
 from .shops import OPERATOR, Shop, started_for
-
-Fresh = Callable[[], Awaitable[tuple[Shop, Handlers, Others]]]
 
 
 async def held_refund(shop: Shop, handlers: Handlers, others: Others, call_id: str = "b") -> tuple[Event, TurnQuoted]:

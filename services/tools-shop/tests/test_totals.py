@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,13 +10,15 @@ import pytest
 from contracts.parts import Guard
 from tools_shop import database, demo
 from tools_shop.demo import CustomerEntry, DemoShop, ItemEntry, OrderEntry, PaymentEntry
-from tools_shop.turns import Changed, Executed, Turns
+from tools_shop.turn import Changed, Executed
+from tools_shop.turns import Turns
 from turngate.testing import Database
 
 from .shops import TENANTS, Shop
 
 NEVER = datetime.fromtimestamp(0, UTC)
 AT_ONCE = 50
+PATIENCE = 20
 
 
 def refund(minor: int, order: str = "ORD-10051", **more: Any) -> tuple[str, dict[str, Any]]:
@@ -84,6 +87,76 @@ async def test_refunds_of_other_profiles_do_not_count_towards_a_profiles_total(a
     amara.rows("update shop.refunds set profile = 'triage-team'")
     [quote] = await amara.quote(amara.turn(refund(2000), turn=2))
     assert (quote.facts.refunded_today_minor, quote.facts.refunded_today_by_profile_minor) == (3000, 2000)
+
+
+@pytest.mark.parametrize("email", ["amara.nwosu@mail.example", "tom.whitfield@mail.example"])
+async def test_a_quote_waits_for_no_execution_and_holds_up_none(amara: Shop, email: str):
+    # given an execution that has paid, and is about to be committed
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def over() -> bool:
+        reached.set()
+        await go_on.wait()
+        return False
+
+    turn = amara.turn(refund(1000))
+    execution = asyncio.create_task(amara.execute(turn, await amara.quote(turn), ended=over))
+    await asyncio.wait_for(reached.wait(), PATIENCE)
+    # when a refund to the same customer is quoted, or to another, and a day that nobody has paid on is told of
+    amara.email = email
+    order = "ORD-10051" if email.startswith("amara") else "ORD-10042"
+    [quote] = await amara.quote(amara.turn(refund(2000, order), run="TCK-2-1"))
+    # then it is there first, and knows nothing of what is not committed
+    assert not execution.done()
+    assert (quote.facts.refunded_today_minor, quote.facts.refunds_today_of_tenant) == (2000, 1)
+    go_on.set()
+    assert isinstance(await execution, Executed)
+
+
+async def test_executions_of_one_turn_after_another_are_counted_once_each(amara: Shop):
+    for n in (1, 2):
+        turn = amara.turn(refund(1000 + n), refund(500 + n, "ORD-10052"), refund(10**6), turn=n)
+        quotes = await amara.quote(turn)
+        assert isinstance(await amara.execute(turn, quotes), Executed)
+        assert isinstance(await amara.execute(turn, quotes), Executed)
+    assert amara.rows("select refunds, refunded_minor from shop.day_counters") == [
+        {"refunds": 4, "refunded_minor": sum(amara.refunds())}
+    ]
+
+
+async def test_a_quote_is_of_one_moment_whatever_is_committed_while_it_is_made(
+    amara: Shop,
+):
+    # given a turn whose first call takes its time, while another run refunds of the order of the second
+    read = amara.toolset.tools["get_order"]
+
+    async def slow(arguments: Any, caller: Any) -> Any:
+        await amara.run(refund(700, "ORD-10052"), run="TCK-9-1")
+        return await read.query(arguments, caller)
+
+    tools = dict(amara.toolset.tools) | {"get_order": replace(read, query=slow)}
+    torn = Shop(amara.tenant, amara.owner, amara.turns, replace(amara.toolset, tools=tools), amara.email)
+    turn = torn.turn(("get_order", {"order_reference": "ORD-10052"}), refund(1000, "ORD-10052"))
+    # when it is quoted / then nothing of that is in the effect, in the totals or in the digest
+    quote = (await torn.quote(turn))[1]
+    assert amara.refunds() == [700]
+    assert quote.effect is not None
+    assert quote.effect.before["refunded_minor"] == 0
+    assert quote.facts.refunded_today_minor == 1000
+    # and it is quoted again where it is to run
+    assert isinstance(await torn.execute(amara.turn(refund(1000, "ORD-10052"), ids=["c1"]), [quote]), Changed)
+
+
+async def test_a_quote_tells_above_what_the_shop_pays_on_nobodys_word_but_a_persons(amara: Shop):
+    calls = refund(1000), refund(1000), ("escalate_to_human", {"summary": "x", "reason": "y"}), refund(10**6)
+    quotes = await amara.quote(amara.turn(*calls))
+    # what moves no money needs no such word
+    assert [quote.facts.decided_above_minor for quote in quotes] == [10000, None, None, None]
+    # and the digest is of the call, not of the shop's settings
+    amara.rows("update shop.tenants set floor_minor = 900")
+    again = await amara.quote(amara.turn(*calls))
+    assert again[0].facts.decided_above_minor == 900
+    assert [quote.digest for quote in again] == [quote.digest for quote in quotes]
 
 
 async def test_a_quote_tells_when_this_customer_was_last_refunded_before_this_turn(amara: Shop):

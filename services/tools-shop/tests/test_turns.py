@@ -10,7 +10,8 @@ from contracts.facts import CallDecided
 from contracts.parts import Guard, Person
 from tools_shop import database, demo
 from tools_shop.receipts import ReceiptMismatch
-from tools_shop.turns import Changed, Ended, Executed, Turns
+from tools_shop.turn import Changed, Ended, Executed
+from tools_shop.turns import Turns
 from turngate.testing import Database
 
 from .relay import relay

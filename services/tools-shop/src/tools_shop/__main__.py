@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
             return report(ServiceSettings().tenants_dir)
         case _:
-            print("usage: python -m tools_shop [seed | recall]", file=sys.stderr)
+            print("usage: python -m tools_shop [seed | recall | addresses | erase]", file=sys.stderr)
             return 2
     return 0
 

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+from contracts.asks import CATALOGUE, QUOTE
 from contracts.bus import Bus
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog
@@ -36,5 +37,5 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     stack.callback(following.cancel)
     await bus.hear_tenants(switch.hear)
     await bus.hear(Handlers(log, turns, toolsets).hear)
-    await bus.answer("ask.tools.catalogue", asked.catalogue)
-    await bus.answer("ask.tools.quote", asked.quote)
+    await bus.answer(CATALOGUE, asked.catalogue)
+    await bus.answer(QUOTE, asked.quote)

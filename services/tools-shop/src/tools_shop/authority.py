@@ -9,7 +9,7 @@ from contracts.events import Event
 from contracts.facts import CallDecided, Fact, RunStarted, TurnHeld, TurnQuoted
 from contracts.money import Money
 from contracts.parts import CallQuote, Hold, Needs, Person
-from contracts.people import enough, may_release, who
+from contracts.people import enough, may_decline, may_release, who
 
 from tools_shop.outcomes import Refusal
 
@@ -86,21 +86,24 @@ def _needs(hold: Hold | None, quote: CallQuote) -> Needs:
 
 
 def _approvers(record: Record, quote: CallQuote) -> list[Person]:
-    """Different people who may decide and approved exactly this, or changed the call into it and their word carries
-    over, each before the hold that stood then expired.
+    """Different people who may release this and approved exactly this, or changed the call into it and their word
+    carries over, each before the hold that stood then expired.
 
-    None if one of them declined before there were enough.
+    None if one who may decline did so before there were enough, however much they may release.
     """
     hold = _hold(record, quote)
     needs, requesters = _needs(hold, quote), _requesters(record, quote)
+    edited_by = hold.edited_by if hold else None
     people: dict[tuple[str, str], Person] = {}
     for decided in _in_time(record, quote.call_id):
         if who(decided.by) in requesters or enough(needs, people.values()):
             continue
-        if not may_release(decided.by, needs, record.started, hold.edited_by if hold else None):
-            continue
         if decided.decision == "decline":
-            return []
+            if may_decline(decided.by, needs, record.started, edited_by, quote.subject):
+                return []
+            continue
+        if not may_release(decided.by, needs, record.started, edited_by, quote.subject):
+            continue
         if _carries_over(record, decided, quote) if decided.edited is not None else decided.digest == quote.digest:
             people.setdefault(who(decided.by), decided.by)
     return list(people.values())

@@ -143,13 +143,18 @@ def stopped(call: Call, outcome: Outcome | None, stops: Sequence[Stop]) -> Stop 
     """The stop that covers what the call would do."""
     if not isinstance(call.tool, Write) or not isinstance(outcome, Done):
         return None
-    name, harmless = call.tool.name, call.tool.harmless
-    return next((stop for stop in stops if stop.covers(name, outcome.effect, harmless=harmless)), None)
+    tool, effect, today = call.tool, outcome.effect, outcome.facts.refunded_today_minor
+    return next((one for one in stops if one.covers(tool.name, effect, today, harmless=tool.harmless)), None)
 
 
 def _facts(call: Call, done: Done, tx: Transaction) -> QuoteFacts:
-    stop = stopped(call, done, tx.stops)
-    return done.facts.model_copy(update={"stopped": stop.text(tx.tenant["currency"])}) if stop else done.facts
+    """With what the shop itself says of the call: how far it goes without a person, and whether it is stopped."""
+    added: Json = {}
+    if done.effect.amount_minor:
+        added["decided_above_minor"] = tx.tenant["floor_minor"]
+    if stop := stopped(call, done, tx.stops):
+        added["stopped"] = stop.text(tx.tenant["currency"])
+    return done.facts.model_copy(update=added)
 
 
 def result(call: Call, outcome: Outcome) -> CallResult:

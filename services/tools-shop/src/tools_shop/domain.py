@@ -16,6 +16,7 @@ from contracts.facts import (
     TurnRefused,
 )
 from contracts.history import History
+from contracts.people import may_decline
 
 from tools_shop.edits import Edit
 
@@ -125,23 +126,27 @@ def _changed(history: History, decided: CallDecided) -> OwesQuote | None:
 
 
 def _said(history: History, turn: int) -> tuple[dict[str, Edit], dict[str, str]]:
-    """What people have made of the turn's calls: the first change of a held call since its last quote, and what they
-    declined, with their notes."""
+    """What people have made of the turn's calls: the first change of a held call since its last quote, and what those
+    declined whose no counts, with their notes."""
     edits: dict[str, Edit] = {}
     changed: set[str] = set()
     declined: dict[str, str] = {}
+    subjects: dict[str, str | None] = {}
     held: TurnHeld | None = None
     for event in history.events:
         match event.fact:
             case TurnQuoted(turn=number) as quoted if number == turn:
                 edits, changed, held = edits_of(quoted), set(), None
+                subjects = {quote.call_id: quote.subject for quote in quoted.quotes}
             case TurnHeld(turn=number) as held_now if number == turn:
                 held = held_now
             case CallDecided(turn=number) as decided if number == turn and held and event.time < held.expires_at:
-                if not any((h.call_id, h.digest) == (decided.call_id, decided.digest) for h in held.holds):
+                hold = next((h for h in held.holds if (h.call_id, h.digest) == (decided.call_id, decided.digest)), None)
+                if hold is None or history.started is None:
                     continue
                 if decided.decision == "decline":
-                    declined.setdefault(decided.call_id, decided.note.strip())
+                    if may_decline(decided.by, hold.needs, history.started, hold.edited_by, subjects[hold.call_id]):
+                        declined.setdefault(decided.call_id, decided.note.strip())
                 elif decided.edited is not None and decided.call_id not in changed:
                     edits[decided.call_id] = Edit(decided.digest, decided.edited)
                     changed.add(decided.call_id)

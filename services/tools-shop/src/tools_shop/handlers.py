@@ -16,8 +16,10 @@ from contracts.subjects import RunKey
 from tools_shop.authority import Record
 from tools_shop.caller import Caller
 from tools_shop.domain import OwesExecution, OwesQuote, declines_a_write, edits_of, owed
+from tools_shop.results import of_receipt
 from tools_shop.toolset import Toolset
-from tools_shop.turns import Ended, Executed, Order, Turn, Turns, of_receipt
+from tools_shop.turn import Ended, Executed, Order, Turn
+from tools_shop.turns import Turns
 
 
 class RunLog(Log, Protocol):

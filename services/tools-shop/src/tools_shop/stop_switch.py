@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 import structlog
-from contracts.errors import Outage
+from contracts import following
 from contracts.events import Event
 from contracts.log import JetStreamLog
 from contracts.money import Money
@@ -19,21 +19,31 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stop that stands: of one tool or (None) of all, and of what moves more than `above_minor` or of anything."""
+    """A stop that stands: of one tool or (None) of all; of anything, or of what takes a customer's day above
+    `above_minor`."""
 
     tool: str | None
     above_minor: int | None
 
-    def covers(self, tool: str, effect: Effect, *, harmless: bool) -> bool:
-        """Whether it stops this tool's effect. What is `harmless` is stopped by its name only."""
+    def covers(self, tool: str, effect: Effect, today_minor: int | None, *, harmless: bool) -> bool:
+        """Whether it stops this tool's effect, behind which its customer has been paid `today_minor` in all.
+
+        An amount is compared with that sum, so that nobody gets past it in several calls, turns or runs. What moves
+        nothing is above no amount, and what is `harmless` is stopped by its name only.
+        """
         if self.tool != tool and (self.tool is not None or harmless):
             return False
-        return self.above_minor is None or (effect.amount_minor or 0) > self.above_minor
+        if self.above_minor is None:
+            return True
+        moved = effect.amount_minor or 0
+        return moved > 0 and max(moved, today_minor or 0) > self.above_minor
 
     def text(self, currency: str) -> str:
         what = self.tool or "Everything that changes something"
-        above = "" if self.above_minor is None else f" above {Money(self.above_minor, currency).text()}"
-        return f"{what}{above} is stopped for now."
+        if self.above_minor is None:
+            return f"{what} is stopped for now."
+        most = Money(self.above_minor, currency).text()
+        return f"{what} above {most} to one customer in a day is stopped for now."
 
 
 class StopSwitch:
@@ -64,19 +74,14 @@ class StopSwitch:
 
     async def catch_up(self, line: JetStreamLog) -> int:
         """Hears every stop that the tenants' lines hold by now, an outage waited out; the sequence of the last fact."""
-        after = 0
-        while True:
-            try:
-                async for event in line.follow(after, live=False):
-                    await self.hear(event)
-                    after = event.sequence
-                return after
-            except Outage as error:
-                logger.warning("outage", error=repr(error))
-                await asyncio.sleep(0.5)
+        said: list[Event] = []
+        after = await following.catch_up(line, lambda event: said.append(event) if _of_stops(event) else None)
+        for event in said:
+            await self.hear(event)
+        return after
 
     async def follow(self, line: JetStreamLog, after: int) -> None:
-        """Hears the stops behind `after` as they come, for ever."""
+        """Hears the stops behind `after` as they come, for ever: one that cannot be kept now is tried until it is."""
         while True:
             try:
                 async for event in line.follow(after):
@@ -85,6 +90,10 @@ class StopSwitch:
             except Exception:
                 logger.exception("stops are not followed", after=after)
             await asyncio.sleep(1)
+
+
+def _of_stops(event: Event) -> bool:
+    return isinstance(event.fact, StopSet | StopLifted)
 
 
 # Executions hold the same key together, from before they look until they are committed: a stop waits for those.

@@ -27,14 +27,19 @@ class Totals:
 
 
 async def read(tx: Transaction, caller: Caller, customer: str | None) -> Totals:
-    """As they stand in the transaction, whose locks let nobody else change them: the customer's and the day's."""
+    """As they stand in the transaction, in which nobody else changes them: the customer's and the day's."""
     row = await tx.row(
         _TOTALS,
-        {"customer": customer, "profile": caller.profile, "today": tx.today, "run": caller.run, "turn": caller.turn},
+        {"customer": customer, "profile": caller.profile, "today": tx.today} | _turn(caller),
     )
     if row is None:
         raise LookupError("Sums without a row.")
     return Totals(**row)
+
+
+async def count(tx: Transaction, caller: Caller) -> None:
+    """Adds what the turn has refunded to the day of the tenant, for the turns after it: once, behind all its calls."""
+    await tx.connection.execute(_COUNT, {"customer": tx.customer, "day": tx.today} | _turn(caller))
 
 
 async def hold(tx: Transaction, caller: Caller, guards: Sequence[Guard]) -> bool:
@@ -56,10 +61,21 @@ def _holds(guard: Guard, totals: Totals, subjects: Mapping[str, str | None]) -> 
     return guard.subject == subjects[guard.name.rpartition("_")[2]] and value <= guard.at_most
 
 
+def _turn(caller: Caller) -> dict[str, object]:
+    return {"run": caller.run, "turn": caller.turn}
+
+
+# What the turn itself has refunded is not yet in the counter. All of it went to the one customer.
 _TOTALS = """
-select * from (
+select refunded_today_by_customer, refunds_today_by_customer, last_refund_of_customer, refunded_today_by_profile,
+       (counted_minor + own_minor)::bigint as refunded_today_of_tenant, counted + own as refunds_today_of_tenant,
+       last_decline_of_customer
+from (
     select coalesce(sum(amount_minor) filter (where day = %(today)s), 0)::bigint as refunded_today_by_customer,
            count(*) filter (where day = %(today)s) as refunds_today_by_customer,
+           coalesce(sum(amount_minor) filter (where day = %(today)s and (run, turn) = (%(run)s, %(turn)s)), 0)
+           as own_minor,
+           count(*) filter (where day = %(today)s and (run, turn) = (%(run)s, %(turn)s)) as own,
            coalesce(max(refunded_at) filter (where (run, turn) is distinct from (%(run)s, %(turn)s)), to_timestamp(0))
            as last_refund_of_customer
     from shop.refunds where customer_id = %(customer)s
@@ -67,11 +83,19 @@ select * from (
     select coalesce(sum(amount_minor), 0)::bigint as refunded_today_by_profile
     from shop.refunds where day = %(today)s and profile = %(profile)s
 ) profile, (
-    select coalesce(sum(refunded_minor), 0)::bigint as refunded_today_of_tenant,
-           coalesce(sum(refunds), 0)::bigint as refunds_today_of_tenant
+    select coalesce(sum(refunded_minor), 0)::bigint as counted_minor, coalesce(sum(refunds), 0)::bigint as counted
     from shop.day_counters where day = %(today)s
 ) tenant, (
     select coalesce(max(declined_at), to_timestamp(0)) as last_decline_of_customer
     from shop.declines where customer_id = %(customer)s and (run, turn) is distinct from (%(run)s, %(turn)s)
 ) declines
+"""
+_COUNT = """
+update shop.day_counters c
+set refunds = c.refunds + own.refunds, refunded_minor = c.refunded_minor + own.refunded_minor
+from (
+    select count(*) as refunds, sum(amount_minor) as refunded_minor from shop.refunds
+    where customer_id = %(customer)s and day = %(day)s and (run, turn) = (%(run)s, %(turn)s)
+) own
+where c.day = %(day)s and own.refunds > 0
 """

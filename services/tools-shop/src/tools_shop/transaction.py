@@ -1,4 +1,4 @@
-"""The one transaction of a turn that writes: its locks in one order, and what stood in the rows before it."""
+"""The one transaction of a turn that writes: its locks in one order, or none, and what stood in the rows before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a toolset's writes lock: the customer behind the e-mail address (answering `id`), then rows by table."""
+    """What a toolset's writes change: the customer behind the e-mail address (answering `id`), then rows by table."""
 
     customer: str
     rows: Mapping[str, Table]
@@ -46,7 +46,10 @@ class Tables:
 
 @dataclass(slots=True)
 class Transaction:
-    """An open transaction with everything locked. `states` are the rows as they were before the turn's first call."""
+    """An open transaction in which nothing changes but by itself: all is locked, or one snapshot is looked at.
+
+    `states` are the rows as they were before the turn's first call.
+    """
 
     connection: Connection
     tenant: Mapping[str, Any]
@@ -72,26 +75,23 @@ class UnknownTenant(Exception):
 
 
 async def begin(
-    connection: Connection, tables: Tables, caller: Caller, locks: Iterable[Lock], *, counts: bool
+    connection: Connection, tables: Tables, caller: Caller, rows: Iterable[Lock], *, counts: bool, locking: bool = True
 ) -> Transaction:
     """Takes every lock that the turn needs, then reads what stands, in one round trip.
 
-    Customers come first, then rows by table and key, then the tenant's counter of the day, then the stops: whoever
-    locks in this order deadlocks with nobody. Stops come last, so that who sets one waits for nobody who waits.
+    Without `locking` it looks at one snapshot instead, and waits for nobody: for what is rolled back in the end.
     """
     by_table: dict[str, list[str]] = {}
-    for lock in sorted(set(locks)):
-        by_table.setdefault(lock.table, []).append(lock.key)
+    for row in sorted(set(rows)):
+        by_table.setdefault(row.table, []).append(row.key)
     async with connection.pipeline():
+        if not locking:
+            await connection.execute(_SNAPSHOT)
         await bind(connection, caller.tenant)
         await connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+        if locking:
+            await _lock(connection, tables, caller, by_table, counts=counts)
         customer = await connection.execute(tables.customer.encode(), [caller.email])
-        for table, keys in by_table.items():
-            await connection.execute(tables.rows[table].lock.encode(), [keys, caller.email])
-        if counts:
-            await connection.execute(_COUNTER, [caller.tenant])
-            await connection.execute(_LOCK_COUNTER)
-        await connection.execute(TOGETHER, [caller.tenant])
         stops = await connection.execute(STANDING)
         tenant = await connection.execute(_TENANT)
         states = {
@@ -106,9 +106,26 @@ async def begin(
         connection,
         settings,
         owner["id"] if owner else None,
-        {Lock(table, row["key"]): row["state"] for table, rows in states.items() for row in await rows.fetchall()},
+        {Lock(table, row["key"]): row["state"] for table, found in states.items() for row in await found.fetchall()},
         [Stop(row["tool"], row["above_minor"]) for row in await stops.fetchall()],
     )
+
+
+async def _lock(
+    connection: Connection, tables: Tables, caller: Caller, by_table: Mapping[str, list[str]], *, counts: bool
+) -> None:
+    """Customers come first, then rows by table and key, then the tenant's counter of the day, then the stops: whoever
+    locks in this order deadlocks with nobody. Stops come last, so that who sets one waits for nobody who waits.
+
+    Nobody changes keys here, so a quote may refer to what is locked.
+    """
+    await connection.execute(f"{tables.customer} for no key update".encode(), [caller.email])
+    for table, keys in by_table.items():
+        await connection.execute(tables.rows[table].lock.encode(), [keys, caller.email])
+    if counts:
+        await connection.execute(_COUNTER, [caller.tenant])
+        await connection.execute(_LOCK_COUNTER)
+    await connection.execute(TOGETHER, [caller.tenant])
 
 
 async def bind(connection: Connection, tenant: str) -> None:
@@ -116,10 +133,11 @@ async def bind(connection: Connection, tenant: str) -> None:
     await connection.execute("select set_config('turngate.tenant', %s, true)", [tenant])
 
 
+_SNAPSHOT = "set transaction isolation level repeatable read"
 _COUNTER = """
 insert into shop.day_counters (tenant, day) values (%s, (now() at time zone 'utc')::date) on conflict do nothing
 """
-_LOCK_COUNTER = "select 1 from shop.day_counters where day = (now() at time zone 'utc')::date for update"
+_LOCK_COUNTER = "select 1 from shop.day_counters where day = (now() at time zone 'utc')::date for no key update"
 _TENANT = """
 select currency, floor_minor, refund_window_days, (now() at time zone 'utc')::date as today from shop.tenants
 """

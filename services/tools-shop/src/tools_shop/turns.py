@@ -2,29 +2,25 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 import structlog
-from contracts.facts import RunStarted, TurnProposed
-from contracts.parts import CallQuote, CallResult, Guard, Verdict
+from contracts.parts import CallQuote
 from contracts.stops import stop
-from contracts.subjects import RunKey
-from psycopg import AsyncCursor, Rollback, errors
-from psycopg.rows import DictRow
+from psycopg import Rollback, errors
 from psycopg_pool import AsyncConnectionPool
 
-from tools_shop import authority, calls, declines, receipts, totals
+from tools_shop import authority, calls, declines, receipts, results, running, totals
 from tools_shop.authority import Record
 from tools_shop.caller import Caller
 from tools_shop.calls import Call
-from tools_shop.edits import Edit
-from tools_shop.outcomes import Outcome, Refusal
 from tools_shop.receipts import Receipt
+from tools_shop.running import Outcomes
 from tools_shop.toolset import Query, Read, Row, Toolset, Write
 from tools_shop.transaction import Connection, Transaction, begin, bind
+from tools_shop.turn import Changed, Ended, Executed, Order, Turn
 
 logger = structlog.get_logger()
 Pool = AsyncConnectionPool[Connection]
@@ -33,78 +29,6 @@ _LOST = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAva
 _TRIES = 5
 
 T = TypeVar("T")
-Outcomes = dict[str, Outcome | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A proposed turn: whose it is, its toolset (None if unknown here), its calls as read, its proposal's event id."""
-
-    caller: Caller
-    toolset: Toolset | None
-    calls: Sequence[Call]
-    proposal_id: str
-
-    @classmethod
-    def of(
-        cls, key: RunKey, started: RunStarted, toolset: Toolset | None, proposal_id: str, proposed: TurnProposed,
-        edits: Mapping[str, Edit],
-    ) -> "Turn":  # fmt: skip
-        caller = Caller.of(key, started, proposed.turn)
-        return cls(caller, toolset, calls.read(toolset, proposed.calls, edits), proposal_id)
-
-    @property
-    def writes(self) -> bool:
-        return calls.writes(self.calls)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What policy forwarded: its verdicts by call id, the quotes that they are about, and the guards that must hold.
-
-    `notes` are of the people who declined a call: policy does not repeat them, for it cannot read them.
-    """
-
-    attempt: int
-    verdicts: Mapping[str, Verdict]
-    quotes: Mapping[str, CallQuote]
-    guards: Sequence[Guard] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def declined(self) -> frozenset[str]:
-        return frozenset(call_id for call_id, verdict in self.verdicts.items() if verdict.verdict == "declined")
-
-    @property
-    def digests(self) -> dict[str, str]:
-        return {call_id: verdict.digest for call_id, verdict in self.verdicts.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """It ran; `receipt_id` is None where nothing was written."""
-
-    attempt: int
-    results: Sequence[CallResult]
-    receipt_id: str | None = None
-    approved_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """The world is no longer as it was quoted: nothing was done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The run ended before the commit: nothing was done."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """Everything is done but the commit."""
-
-    receipt: Receipt
 
 
 class Turns:
@@ -114,7 +38,10 @@ class Turns:
         self._pool = pool
 
     async def quote(self, turn: Turn, declined: Collection[str] = ()) -> list[CallQuote]:
-        """What each call would do, in order, each seeing those before it. A declined call is undone before the next."""
+        """What each call would do, in order, each seeing those before it. A declined call is undone before the next.
+
+        All of it as of one moment. What must still be true when the turn runs is looked at then, under locks.
+        """
         if not turn.writes:
             outcomes = await self._look_up(turn, quoting=True)
             return [calls.quote(turn.caller, call, outcomes[call.call_id]) for call in turn.calls]
@@ -159,10 +86,10 @@ class Turns:
 
     async def _execute_reads(self, turn: Turn, order: Order) -> Executed | Changed:
         outcomes = await self._look_up(turn, quoting=False, skip=order.declined)
-        for call in _to_run(turn, order):
+        for call in order.to_run(turn):
             if calls.digest(turn.caller, call, outcomes[call.call_id], {}) != order.verdicts[call.call_id].digest:
                 return Changed()
-        return Executed(order.attempt, _results(turn, order, outcomes))
+        return Executed(order.attempt, results.of_calls(turn, order, outcomes))
 
     async def _look_up(self, turn: Turn, *, quoting: bool, skip: Collection[str] = ()) -> Outcomes:
         outcomes: Outcomes = {call.call_id: call.refusal for call in turn.calls}
@@ -185,17 +112,17 @@ class Turns:
         """Each query's rows, in one round trip."""
         async with self._pool.connection() as connection:
             if len(queries) == 1:
-                return [await _rows(await _read(connection, tenant, queries[0]))]
+                return [await running.rows(await running.read(connection, tenant, queries[0]))]
             async with connection.pipeline():
-                cursors = [await _read(connection, tenant, query) for query in queries]
-            return [await _rows(cursor) for cursor in cursors]
+                cursors = [await running.read(connection, tenant, query) for query in queries]
+            return [await running.rows(cursor) for cursor in cursors]
 
     # Turns that write
 
     async def _quote_writes(self, turn: Turn, declined: Collection[str]) -> list[CallQuote]:
         async with self._pool.connection() as connection, connection.transaction(force_rollback=True):
-            tx = await _begin(connection, turn, turn.calls)
-            outcomes = await _run(tx, turn, turn.calls, undo=declined, quoting=True)
+            tx = await _begin(connection, turn, turn.calls, locking=False)
+            outcomes = await running.run(tx, turn.caller, turn.calls, undo=declined, quoting=True)
             return [calls.quote(turn.caller, call, outcomes[call.call_id], tx) for call in turn.calls]
 
     async def _execute_writes(
@@ -205,45 +132,48 @@ class Turns:
         async with self._pool.connection() as connection:
             async with connection.transaction() as whole:
                 done = await _execute(connection, turn, order, record)
-                if not isinstance(done, _Written):
+                if not isinstance(done, Receipt):
                     outcome = done
                     raise Rollback(whole)
                 stop("tools-shop.before-look")
                 if await ended():
                     raise Rollback(whole)
                 stop("tools-shop.before-commit")
-                outcome = of_receipt(done.receipt)
+                outcome = results.of_receipt(done)
             if isinstance(outcome, Executed) and outcome.receipt_id:
                 stop("tools-shop.after-commit")
         return outcome
 
 
-async def _execute(connection: Connection, turn: Turn, order: Order, record: Record) -> _Written | Executed | Changed:
-    """Everything but the commit, which is due only where something was written."""
-    running = _to_run(turn, order)
-    tx = await _begin(connection, turn, running)
+async def _execute(connection: Connection, turn: Turn, order: Order, record: Record) -> Receipt | Executed | Changed:
+    """Everything but the commit, which is due only where this comes to a receipt of its own."""
+    run = order.to_run(turn)
+    tx = await _begin(connection, turn, run, locking=True)
     if receipt := await receipts.find(connection, turn.caller):
         receipt.must_be_for(turn.proposal_id, order.digests)
-        return of_receipt(receipt)
-    writes = [call for call in running if call.kind == "write"]
+        return results.of_receipt(receipt)
+    writes = [call for call in run if call.kind == "write"]
     released = authority.released_by(record, [order.quotes[call.call_id] for call in writes])
     tx.released_by = {call_id: [person.subject for person in people] for call_id, people in released.items()}
-    outcomes = await _run(tx, turn, running)
-    if not _as_quoted(turn, running, outcomes, order, tx) or not await totals.hold(tx, turn.caller, order.guards):
+    outcomes = await running.run(tx, turn.caller, run)
+    if not _as_quoted(turn, run, outcomes, order, tx) or not await totals.hold(tx, turn.caller, order.guards):
         return Changed()
-    if any(calls.stopped(call, outcomes[call.call_id], tx.stops) for call in writes):
+    if stopped := [call.call_id for call in writes if calls.stopped(call, outcomes[call.call_id], tx.stops)]:
+        logger.info("stopped", run=turn.caller.run, turn=turn.caller.turn, calls=stopped)
         return Changed()
     # By what the calls came to just now: what the log quoted was only needed to name people in the rows.
     now = [calls.quote(turn.caller, call, outcomes[call.call_id], tx) for call in writes]
     missing = authority.lacking(record, now, tx.tenant["floor_minor"])
     if missing:
         logger.error("forwarded without authority", calls=sorted(missing), attempt=order.attempt)
-        return Executed(order.attempt, _unauthorised(turn, missing))
+        return Executed(order.attempt, results.unauthorised(turn, missing))
+    if _counts(run):
+        await totals.count(tx, turn.caller)
     await _keep_declines(tx, turn, order)
-    results = _results(turn, order, outcomes)
-    receipt = receipts.new(turn.caller, turn.proposal_id, order.attempt, order.digests, results, tx.released_by)
+    said = results.of_calls(turn, order, outcomes)
+    receipt = receipts.new(turn.caller, turn.proposal_id, order.attempt, order.digests, said, tx.released_by)
     await receipts.keep(connection, turn.caller, receipt)
-    return _Written(receipt)
+    return receipt
 
 
 async def _again(work: Callable[[], Awaitable[T]]) -> T:
@@ -257,51 +187,20 @@ async def _again(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-async def _begin(connection: Connection, turn: Turn, running: Sequence[Call]) -> Transaction:
+async def _begin(connection: Connection, turn: Turn, run: Sequence[Call], *, locking: bool) -> Transaction:
     assert turn.toolset is not None  # noqa: S101 - a call that writes has a tool, and tools have a toolset
-    locks = {lock for call in running for lock in call.locks}
-    counts = any(isinstance(call.tool, Write) and call.tool.counts for call in running)
-    return await begin(connection, turn.toolset.tables, turn.caller, locks, counts=counts)
+    rows = {lock for call in run for lock in call.locks}
+    return await begin(connection, turn.toolset.tables, turn.caller, rows, counts=_counts(run), locking=locking)
 
 
-async def _run(
-    tx: Transaction, turn: Turn, running: Sequence[Call], *, undo: Collection[str] = (), quoting: bool = False
-) -> Outcomes:
-    """Runs the calls in order, each behind a savepoint: one that fails leaves nothing and does not stop the others."""
-    outcomes: Outcomes = {}
-    for call in running:
-        outcomes[call.call_id] = call.refusal
-        if isinstance(call.tool, Write):
-            async with tx.connection.transaction() as savepoint:
-                outcome = await call.tool.apply(tx, call.arguments, turn.caller, call.call_id)
-                outcomes[call.call_id] = outcome
-                if isinstance(outcome, Refusal) or call.call_id in undo:
-                    raise Rollback(savepoint)
-        elif call.tool and not (quoting and not call.tool.quoted):
-            query = await call.tool.query(call.arguments, turn.caller)
-            rows = await _rows(await _read(tx.connection, turn.caller.tenant, query)) if query else []
-            outcomes[call.call_id] = call.tool.answer(call.arguments, rows)
-    return outcomes
+def _counts(run: Sequence[Call]) -> bool:
+    return any(isinstance(call.tool, Write) and call.tool.counts for call in run)
 
 
-async def _read(connection: Connection, tenant: str, query: Query) -> AsyncCursor[DictRow]:
-    statement, parameters = query.bound_to(tenant)
-    return await connection.execute(statement, parameters, prepare=True)
-
-
-async def _rows(cursor: AsyncCursor[DictRow]) -> list[Row]:
-    row = await cursor.fetchone()
-    return row["rows"] if row else []
-
-
-def _to_run(turn: Turn, order: Order) -> list[Call]:
-    return [call for call in turn.calls if call.call_id not in order.declined]
-
-
-def _as_quoted(turn: Turn, running: Sequence[Call], outcomes: Outcomes, order: Order, tx: Transaction) -> bool:
+def _as_quoted(turn: Turn, run: Sequence[Call], outcomes: Outcomes, order: Order, tx: Transaction) -> bool:
     return all(
         calls.digest(turn.caller, call, outcomes[call.call_id], tx.states) == order.verdicts[call.call_id].digest
-        for call in running
+        for call in run
     )
 
 
@@ -310,35 +209,3 @@ async def _keep_declines(tx: Transaction, turn: Turn, order: Order) -> None:
     for call in turn.calls:
         if call.call_id in order.declined and call.call_id in order.notes and call.kind == "write":
             await declines.keep(tx, turn.caller, call.call_id)
-
-
-def _results(turn: Turn, order: Order, outcomes: Outcomes) -> list[CallResult]:
-    results = []
-    for call in turn.calls:
-        outcome = outcomes.get(call.call_id)
-        if call.call_id in order.declined:
-            results.append(calls.refused(call.call_id, _why_declined(order, call.call_id), "declined"))
-        elif outcome is None:
-            raise LookupError(f"Call {call.call_id} was run and came to nothing.")
-        else:
-            results.append(calls.result(call, outcome))
-    return calls.fitted(results)
-
-
-def _why_declined(order: Order, call_id: str) -> str:
-    verdict = order.verdicts[call_id]
-    reason = verdict.reason or "This was declined, so it was not done."
-    if call_id not in order.notes or verdict.rule != "declined":
-        return reason
-    note = order.notes[call_id]
-    return f"{reason} They said: {note}" if note else f"{reason} They gave no reason."
-
-
-def _unauthorised(turn: Turn, missing: Mapping[str, Refusal]) -> list[CallResult]:
-    others = Refusal("turn-not-released", "This was not done: another call of the same turn had not been released.")
-    return [calls.result(call, missing.get(call.call_id, others)) for call in turn.calls]
-
-
-def of_receipt(receipt: Receipt) -> Executed:
-    """What its receipt says of a turn that was executed."""
-    return Executed(receipt.attempt, receipt.results, receipt.id, receipt.approved_by)

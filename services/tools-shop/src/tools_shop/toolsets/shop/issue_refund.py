@@ -42,17 +42,11 @@ _EARLIER = "select n, amount_minor, currency from shop.refunds where id = %s and
 _SAME = "select id, amount_minor, currency, refunded_at::date as refunded_on from shop.refunds where intent = %s"
 # Only the same intent is a duplicate. Whatever else the database objects to is a fault, and is raised.
 _PAY = """
-with paid as (
-    insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, reason,
-                              again_after, run, turn, call_id, released_by, day, profile)
-    values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-    on conflict on constraint refunds_intent do nothing
-    returning amount_minor, day
-), counted as (
-    update shop.day_counters c set refunds = c.refunds + 1, refunded_minor = c.refunded_minor + paid.amount_minor
-    from paid where c.day = paid.day
-)
-select count(*) as paid from paid
+insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, reason,
+                          again_after, run, turn, call_id, released_by, day, profile)
+values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+on conflict on constraint refunds_intent do nothing
+returning id
 """
 
 
@@ -79,7 +73,7 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
          arguments["reason"], arguments.get("again_after"), caller.run, caller.turn, call_id,
          list(tx.released_by.get(call_id, ())), tx.today, caller.profile],
     )  # fmt: skip
-    if not paid or not paid["paid"]:
+    if paid is None:
         same = await tx.row(_SAME, [intent])
         if same is None:
             raise LookupError(f"The refund {refund} was neither written nor there already.")

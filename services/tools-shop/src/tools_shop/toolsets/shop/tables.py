@@ -3,13 +3,13 @@
 from tools_shop.transaction import Table, Tables
 
 TABLES = Tables(
-    customer="select id from shop.customers where email = %s order by id for update",
+    customer="select id from shop.customers where email = %s order by id",
     rows={
         "orders": Table(
             lock="""
             select 1 from shop.orders o where o.reference = any(%s)
             and o.customer_id in (select c.id from shop.customers c where c.email = %s)
-            order by o.reference for update of o
+            order by o.reference for no key update of o
             """,
             state="""
             select o.reference as key, json_build_object(
@@ -34,7 +34,7 @@ TABLES = Tables(
             lock="""
             select 1 from shop.subscriptions s where s.reference = any(%s)
             and s.customer_id in (select c.id from shop.customers c where c.email = %s)
-            order by s.reference for update of s
+            order by s.reference for no key update of s
             """,
             state="""
             select s.reference as key, json_build_object('status', s.status, 'ends_on', s.ends_on) as state
