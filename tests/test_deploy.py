@@ -18,8 +18,11 @@ from contracts.settings import BrokerSettings
 from pydantic import SecretStr
 from turngate import broker
 from turngate.broker import variable
+from turngate.commands.operations import ROLE_PASSWORDS
 from turngate.databases import KEEPS
 from turngate.embedded.binaries import nats_server
+from turngate.people import tenants
+from turngate.servers import NEEDED
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
@@ -40,9 +43,29 @@ def names(settings: type[Any]) -> dict[str, bool]:
     return found
 
 
+def alternatives(settings: type[Any]) -> dict[str, set[str]]:
+    """Each field, with the variables of which one is enough."""
+    return {
+        name: set(getattr(field.validation_alias, "choices", [f"TURNGATE_{name.upper()}"]))
+        for name, field in settings.model_fields.items()
+    }
+
+
+# Settings that the composed system leaves alone, and why.
+NOT_TOLD = {
+    "nats_user": "services enter by their NKey",
+    "nats_password": "services enter by their NKey",
+    "tenants_dir": "the image says where it has them",
+    "stops_dir": "for tests that end services where they stand",
+    "notify_loopback": "for tests: nobody to be told is on the container's own machine",
+    "notify_secrets": "collected from all variables that begin so: notify.env",
+}
+
+
 def broker_users() -> dict[str, dict[str, Any]]:
     """Each account with its one user, the way in as a variable."""
     text = re.sub(r"^#.*\n", "", (DEPLOY / "nats.conf").read_text(), flags=re.M)
+    text = re.sub(r",\n +include .*\n", "\n", text)
     conf = json.loads(re.sub(r"(?<!\")\$(\w+)", r'"$\1"', text))
     return {name: account["users"][0] for name, account in conf["accounts"].items()}
 
@@ -61,7 +84,32 @@ def test_a_service_is_told_what_it_asks_for_and_nothing_that_it_does_not_read(se
     known = names(settings_of(service))
     assert composed["command"] == ["python", "-m", service.replace("-", "_")]
     assert not set(composed["environment"]) - set(known)
+    untold = {
+        name
+        for name, aliases in alternatives(settings_of(service)).items()
+        if not aliases & set(composed["environment"])
+    }
+    assert untold - set(NOT_TOLD) == set(), "compose.yaml has to pass it, or NOT_TOLD to say why not"
     assert not {name for name, required in known.items() if required} - set(composed["environment"])
+
+
+def test_what_compose_does_not_tell_is_known_and_told_to_nobody():
+    fields = {name for service in SERVICES for name in alternatives(settings_of(service))}
+    assert not set(NOT_TOLD) - fields
+    told = {name for service in SERVICES for name in COMPOSE["services"][service]["environment"]}
+    assert not {f"TURNGATE_{name.upper()}" for name in NOT_TOLD} & told
+
+
+def test_what_a_tenants_notifications_name_as_theirs_comes_from_a_file_that_need_not_be_there():
+    with_files = {name: one["env_file"] for name, one in COMPOSE["services"].items() if "env_file" in one}
+    assert with_files == {"approvals": [{"path": "notify.env", "required": False}]}
+
+
+def test_set_up_is_told_all_that_its_commands_read():
+    told = set(COMPOSE["services"]["set-up"]["environment"])
+    assert {*ROLE_PASSWORDS.values(), *NEEDED, "TURNGATE_DEMO", "TURNGATE_NATS_REPLICAS", "TURNGATE_TOKEN"} <= told
+    entering = {f"TURNGATE_{name.upper()}" for name in BrokerSettings.model_fields}
+    assert entering - {"TURNGATE_NATS_NKEY"} <= told
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -120,6 +168,13 @@ def test_the_brokers_configuration_is_the_one_that_the_code_writes():
     assert (DEPLOY / "nats.conf").read_text() == broker.composed(), "python -m turngate.broker > deploy/nats.conf"
 
 
+def test_the_brokers_subscribers_are_none_to_begin_with_with_a_place_for_each_tenant():
+    known = tenants(DEPLOY / "tenants")
+    assert (DEPLOY / "subscribers.conf").read_text() == broker.composed_subscribers(known)
+    mounts = COMPOSE["services"]["nats"]["volumes"]
+    assert "./subscribers.conf:/etc/nats/subscribers.conf:ro" in mounts
+
+
 def test_the_broker_shows_itself_to_its_own_container_only():
     assert '"http": "127.0.0.1:8222"' in (DEPLOY / "nats.conf").read_text()
     assert "ports" not in COMPOSE["services"]["nats"]
@@ -139,6 +194,7 @@ async def test_nats_server_takes_the_file_and_lets_each_user_in_by_what_turngate
     )
     text = text.replace("/data/jetstream", str(tmp_path / "js")).replace("0.0.0.0", "127.0.0.1")
     (tmp_path / "nats.conf").write_text(text)
+    shutil.copy(DEPLOY / "subscribers.conf", tmp_path)
     printed = subprocess.run([sys.executable, "-m", "turngate", "keys"], capture_output=True, text=True, check=True)
     keys = dict(line.split("=", 1) for line in printed.stdout.split())
     secrets = {variable: f"pw-{i}" for i, variable in enumerate(re.findall(r"\$(TURNGATE\w+PASSWORD)", text))}

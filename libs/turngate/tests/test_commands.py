@@ -112,8 +112,11 @@ def test_the_story_is_told_a_line_a_fact(own_system: RunningSystem) -> None:
     assert approved.kinds[-1] == "agent.run-ended"
 
     again = turngate(own_system, "approve", "TCK-2004-1", "--as", "sam", "--note", "seen the parcel")
-    assert (again.code, again.kinds) == (0, [])
-    assert "TCK-2004-1 is resolved" in again.out
+    assert (again.code, again.out) == (1, "")
+    assert "Nothing of TCK-2004-1 waits for a decision any more" in again.err
+    [call] = {found for found in re.findall(r"sam \(approver\) approves (\S+?):", approved.out)}
+    named = turngate(own_system, "approve", "TCK-2004-1", call, "--as", "sam", "--note", "seen the parcel", "--no-wait")
+    assert (named.code, named.out) == (0, f"{call}: sam had decided this already. Nothing new was said.\n0 decided.\n")
     assert turngate(own_system, "decline", "TCK-2004-1", "--as", "lee").code == 1
 
     watched = turngate(own_system, "watch", "TCK-2004-1")

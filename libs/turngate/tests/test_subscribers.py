@@ -68,7 +68,7 @@ class House:
 def house() -> Iterator[House]:
     with testing.directory() as place:
         data = place / "data"
-        process = subprocess.Popen([sys.executable, SMALL, data, "0"], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([sys.executable, SMALL, data, "0", "approvals"], stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             assert any(line.strip() == "ready" for line in process.stdout)
@@ -271,6 +271,30 @@ async def test_who_is_removed_is_out_at_once(house: House) -> None:
             while not other.nc.is_closed:
                 await asyncio.sleep(0.01)
     assert not await asyncio.wait_for(enters(told), SOON)
+
+
+@pytest.mark.parametrize("who", ["alex", "lee", "ari"])
+def test_only_an_admin_lets_others_in_or_shuts_them_out(house: House, who: str) -> None:
+    there = f"there-{who}"
+    house.subscribe(there, "acme")
+    before = json.loads(house.turngate("list").stdout)
+    told = (house.data / "subscribers.json").read_text()
+    for refused in (house.turngate("add", f"by-{who}", "--tenant", "acme", "--as", who),
+                    house.turngate("remove", there, "--as", who)):  # fmt: skip
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "scope subscribers" in refused.stderr
+    assert json.loads(house.turngate("list").stdout) == before
+    assert (house.data / "subscribers.json").read_text() == told
+
+
+async def test_who_let_them_in_and_who_shut_them_out_is_said_in_the_tenants_line(house: House) -> None:
+    house.subscribe("on-record", "globex")
+    assert house.turngate("remove", "on-record").returncode == 0
+    async with house.root() as root:
+        for kind in ("subscriber-added", "subscriber-removed"):
+            message = await root.jetstream().get_last_msg("TENANTS", f"tenant.globex.approvals.{kind}")
+            said = json.loads(message.data or b"")["data"]
+            assert (said["subscriber"], said["by"]["subject"], said["by"]["role"]) == ("on-record", "gia", "admin")
 
 
 def test_the_seed_is_kept_nowhere(house: House) -> None:

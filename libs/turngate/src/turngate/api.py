@@ -40,6 +40,10 @@ class Api:
         """Sent with a key of its own, so that a repetition after a lost answer does nothing twice."""
         return self._ask("POST", path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
 
+    def put(self, path: str, body: Any) -> Any:
+        """As `post`."""
+        return self._ask("PUT", path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
+
     def download(self, path: str, accept: str, **params: Any) -> Iterator[str]:
         """What the path has in a form of its own, in pieces as they come."""
         given = {name: value for name, value in params.items() if value is not None}

@@ -22,6 +22,15 @@ SETUP, READER_USER = "setup", "reader"
 SERVICES = tuple(AUTHORS)
 # Whose models' words stream: straight from its account to who listens.
 STREAMS_TEXT = "agent-runner"
+# What each tenant's subscribers are given their part of. Offered to every account, as no account imports but what its
+# configuration says: so the account of the streams stays as it is, and subscribers can stand in a file of their own.
+# No other export may cover what they import: the broker looks at whichever it comes upon.
+FOR_SUBSCRIBERS = (
+    ("service", "$JS.API.CONSUMER.MSG.NEXT.RUNS.*"),
+    ("service", "$JS.ACK.RUNS.*.>"),
+    ("service", "subscribers.*"),
+    ("stream", "log.run.>"),
+)
 # So long the broker keeps a way back for answers that come in several messages. A read's come at once.
 WAY_BACK = {"$JS.API.DIRECT.GET.": "2s", "$JS.API.CONSUMER.MSG.NEXT.": "2m"}
 
@@ -43,37 +52,51 @@ class Subscriber:
         return topology.subscriber(self.name)
 
 
-def accounts(logins: Logins, tenants: Iterable[str] = (), subscribers: Iterable[Subscriber] = ()) -> Json:
-    """The `accounts` of the server's configuration."""
+def accounts(logins: Logins) -> Json:
+    """The `accounts` of the server's configuration, but for the subscribers'."""
     hub = _Hub()
     found: Json = {
         name: hub.account(name, [(may, logins(name))])
         for name, may in {READER_USER: READER, **{name: topology.permissions(name) for name in SERVICES}}.items()
     }
-    # One account a tenant for all its subscribers: a server that runs takes new imports where there were some before.
-    told = list(subscribers)
-    for tenant in sorted({*tenants, *(subscriber.tenant for subscriber in told)}):
-        users = [
-            (topology.subscriber_permissions(one.name, tenant), [{"nkey": one.nkey}])
-            for one in told
-            if one.tenant == tenant
-        ]
-        name = f"{SUBSCRIBERS}{tenant}"
-        nobody: Json = {"publish": [f"subscribers.{tenant}"], "subscribe": []}
-        found[name] = hub.account(name, [(nobody, []), *users])
     return {HUB: {"jetstream": "enabled", "users": logins(SETUP), **hub.shared()}, **found}
+
+
+def accounts_of_subscribers(tenants: Iterable[str], subscribers: Iterable[Subscriber]) -> Json:
+    """One account a tenant for all its subscribers, also where there is none yet: a server that runs takes new imports
+    only where there were some before."""
+    told = list(subscribers)
+    return {
+        f"{SUBSCRIBERS}{tenant}": _of_subscribers(tenant, [one for one in told if one.tenant == tenant])
+        for tenant in sorted({*tenants, *(one.tenant for one in told)})
+    }
+
+
+def _of_subscribers(tenant: str, subscribers: list[Subscriber]) -> Json:
+    imports = [_import("service", HUB, f"subscribers.{tenant}")]
+    users: list[Json] = []
+    for one in subscribers:
+        may = topology.subscriber_permissions(one.name, tenant)
+        users.append({"nkey": one.nkey, "permissions": _permissions(may)})
+        imports += [_import("service", HUB, subject) for subject in may["publish"]]
+    if subscribers:
+        imports.append(_import("stream", HUB, f"log.run.{tenant}.>"))
+    return {"users": users, "imports": imports}
 
 
 class _Hub:
     """What the account of the streams exports to the others, and the requests that it hands on to who answers them."""
 
     def __init__(self) -> None:
-        self._exports: dict[tuple[str, str], list[str]] = {}
+        self._only_for: dict[tuple[str, str], list[str]] = {}
         self._imports: list[Json] = []
 
     def shared(self) -> Json:
         return {
-            "exports": [_export(kind, subject, names) for (kind, subject), names in self._exports.items()],
+            "exports": [
+                *(_export(*shared, {"accounts": names}) for shared, names in self._only_for.items()),
+                *(_export(kind, subject, {}) for kind, subject in FOR_SUBSCRIBERS),
+            ],
             "imports": self._imports,
         }
 
@@ -85,15 +108,15 @@ class _Hub:
             for subject in may["publish"]:
                 if subject.startswith("live."):
                     exports.append({"stream": subject})
-                    self._imports.append({"stream": {"account": name, "subject": subject}})
+                    self._imports.append(_import("stream", name, subject))
                 else:
                     imports["service", subject] = self._shared("service", subject, name)
             for subject in may["subscribe"]:
                 if subject.startswith("ask."):
                     exports.append({"service": subject, "accounts": [HUB]})
-                    self._imports.append({"service": {"account": name, "subject": subject}})
+                    self._imports.append(_import("service", name, subject))
                 elif subject.startswith("live."):
-                    imports["stream", subject] = {"stream": {"account": STREAMS_TEXT, "subject": subject}}
+                    imports["stream", subject] = _import("stream", STREAMS_TEXT, subject)
                 elif not subject.startswith("_INBOX_"):
                     imports["stream", subject] = self._shared("stream", subject, name)
         return {
@@ -103,16 +126,21 @@ class _Hub:
         }
 
     def _shared(self, kind: str, subject: str, with_account: str) -> Json:
-        names = self._exports.setdefault((kind, subject), [])
-        if with_account not in names:
-            names.append(with_account)
-        return {kind: {"account": HUB, "subject": subject}}
+        if (kind, subject) not in FOR_SUBSCRIBERS:
+            names = self._only_for.setdefault((kind, subject), [])
+            if with_account not in names:
+                names.append(with_account)
+        return _import(kind, HUB, subject)
 
 
-def _export(kind: str, subject: str, names: list[str]) -> Json:
+def _import(kind: str, account: str, subject: str) -> Json:
+    return {kind: {"account": account, "subject": subject}}
+
+
+def _export(kind: str, subject: str, to: Json) -> Json:
     way_back = [kept for start, kept in WAY_BACK.items() if subject.startswith(start)]
     several = {"response_type": "stream", "response_threshold": way_back[0]} if way_back else {}
-    return {kind: subject, "accounts": names, **several}
+    return {kind: subject, **to, **several}
 
 
 def _permissions(may: Json) -> Json:
@@ -129,6 +157,10 @@ _HEAD = """# The broker of the composed system, written by `python -m turngate.b
 # Who may what is said in contracts/topology.py, why each service has its own account in turngate/broker.py.
 # Public keys and the two passwords come from the environment of the container: `turngate keys` makes them.
 """
+_SUBSCRIBERS_HEAD = """# The other systems that hear a tenant's facts: `turngate subscriber users` prints this file.
+# Once the file is changed, the broker has to read it again: docker compose kill --signal HUP nats
+"""
+_INCLUDED = "    include ./subscribers.conf\n"
 
 
 def variable(user: str) -> str:
@@ -152,7 +184,17 @@ def composed() -> str:
         "jetstream": {"store_dir": "/data/jetstream", "sync_interval": "always"},
         "accounts": accounts(logins),
     }
-    return _HEAD + re.sub(r'"(\$TURNGATE_\w+)"', r"\1", json.dumps(whole, indent=2)) + "\n"
+    text = re.sub(r'"(\$TURNGATE_\w+)"', r"\1", json.dumps(whole, indent=2))
+    head, end = text[: -len("\n  }\n}")], "\n  }\n}\n"
+    return f"{_HEAD}{head},\n{_INCLUDED.rstrip()}{end}"
+
+
+def composed_subscribers(tenants: Iterable[str], subscribers: Iterable[Subscriber] = ()) -> str:
+    """deploy/subscribers.conf."""
+    accounts = accounts_of_subscribers(tenants, subscribers)
+    return _SUBSCRIBERS_HEAD + "".join(
+        f"{json.dumps(name)}: {json.dumps(accounts[name], indent=2)}\n" for name in accounts
+    )
 
 
 if __name__ == "__main__":

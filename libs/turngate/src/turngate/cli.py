@@ -16,6 +16,7 @@ COMMANDS = {
     "stops": ("stop",),
     "policy": ("policy",),
     "audit": ("audit",),
+    "budget": ("spend", "budget"),
     "log": ("log",),
     "demo": ("demo",),
     "operations": ("setup", "keys", "rebuild-views", "dead"),

@@ -29,6 +29,8 @@ STAFF = (
     Somebody("gwen", "globex", "operator", "Gwen"),
     Somebody("gus", "globex", "approver", "Gus"),
     Somebody("gail", "globex", "lead", "Gail"),
+    Somebody("glen", "globex", "auditor", "Glen"),
+    Somebody("gia", "globex", "admin", "Gia"),
 )
 
 

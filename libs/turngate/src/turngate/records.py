@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 from contracts.errors import Outage
 from contracts.events import Event
 from contracts.log import JetStreamLog
+from contracts.settings import BrokerSettings
 from contracts.subjects import BadToken, RunKey
+from pydantic import SecretStr
 
 from turngate.embedded import state
 from turngate.embedded.nats import READER, SETUP
@@ -24,25 +26,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Broker:
-    """A NATS server, and the user that is entered as."""
+    """A NATS server, and as whom it is entered."""
 
-    url: str
-    user: str
-    password: str
+    settings: BrokerSettings
+
+    @property
+    def url(self) -> str:
+        return self.settings.nats_url
+
+    def environment(self) -> dict[str, str]:
+        """By which another process of ours enters it likewise."""
+        told = {name: getattr(self.settings, name) for name in BrokerSettings.model_fields}
+        plain = {name: one.get_secret_value() if isinstance(one, SecretStr) else one for name, one in told.items()}
+        return {f"TURNGATE_{name.upper()}": str(one) for name, one in plain.items() if one is not None}
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
-        import nats
         import nats.errors
+        from contracts.connection import connect
 
+        user = self.settings.nats_user or "setup"
         try:
-            client = await nats.connect(
-                self.url,
-                user=self.user,
-                password=self.password,
-                inbox_prefix=f"_INBOX_{self.user}",
-                allow_reconnect=False,
-                name=f"turngate as {self.user}",
+            client = await connect(
+                self.settings, inbox_prefix=f"_INBOX_{user}", allow_reconnect=False, name=f"turngate as {user}"
             )
         except (OSError, nats.errors.Error) as error:
             raise Trouble(f"The broker at {self.url} does not let us in ({error}). Nothing was read.") from None
@@ -57,7 +63,13 @@ def broker(data: Path, user: str = READER) -> Broker:
     found = state.read(data)
     parts = urlsplit(found.nats_url)
     password = Passwords(data / "passwords.json")[f"nats/{user}"]
-    return Broker(f"nats://{parts.hostname}:{parts.port}", user, password)
+    url = f"nats://{parts.hostname}:{parts.port}"
+    return Broker(settings(nats_url=url, nats_user=user, nats_password=SecretStr(password)))
+
+
+def settings(**told: Any) -> BrokerSettings:
+    """These and no others, whatever the environment says."""
+    return BrokerSettings(**{name: None for name in BrokerSettings.model_fields} | told)
 
 
 def set_up_broker(data: Path) -> Broker:

@@ -13,6 +13,7 @@ from turngate.commands.runs import show
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
 from turngate.lines import money, plain
+from turngate.waiting import last_hold, waiting
 
 Call = Annotated[str | None, typer.Argument(help="The held call, where not all that the run holds is meant.")]
 Note = Annotated[str, typer.Option("--note", help="Why, for the record; the model is told, too.")]
@@ -27,10 +28,10 @@ def approvals(api: Api, as_json: Json = False) -> None:
         return
     if not queue["approvals"]:
         print_plain("Nothing waits for a decision.")
-    for waiting in queue["approvals"]:
-        asked = waiting["requested_by"]["subject"]
-        print_plain(f"{waiting['run']}  {plain(waiting['subject'], 80)}  (asked for by {asked})")
-        for hold in waiting["holds"]:
+    for one in queue["approvals"]:
+        asked = one["requested_by"]["subject"]
+        print_plain(f"{one['run']}  {plain(one['subject'], 80)}  (asked for by {asked})")
+        for hold in one["holds"]:
             effect = parts.Effect.model_validate(hold["effect"]) if hold["effect"] else None
             print_plain(f"  {hold['call_id']}  {hold['tool']} {money(effect)}  {plain(hold['reason'])}")
 
@@ -42,9 +43,14 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
         api: Api, run: Run, call: Call = None, note: Note = "", no_wait: NoWait = False, as_json: Json = False
     ) -> None:
         before = api.get(path(run))["sequence"]
-        decided = _send_all(api, run, held(api, run, call), decision, note)
+        facts = api.get(f"{path(run)}/events")["events"]
+        answers = _send_all(api, run, holds_to_decide(run, facts, call), decision, note)
+        known = {fact["id"] for fact in facts}
+        for again in (answer["data"] for answer in answers if answer["id"] in known):
+            print_plain(f"{again['call_id']}: {again['by']['subject']} had decided this already. Nothing new was said.")
         if no_wait:
-            print_json(decided) if as_json else print_plain(f"{len(decided)} decided.")
+            new = sum(answer["id"] not in known for answer in answers)
+            print_json(answers) if as_json else print_plain(f"{new} decided.")
             return
         show(api, run, follow(api, run, before), as_json)
 
@@ -72,19 +78,22 @@ def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) ->
     return api.post(f"{path(run)}/decisions", body)
 
 
-def held(api: Api, run: str, call: str | None = None) -> list[dict[str, Any]]:
-    """The calls of the run's last hold as a decision names them: turn, call_id, digest. They are read from the log, so
-    that a decision sent again is answered as it was the first time."""
-    facts = api.get(f"{path(run)}/events")["events"]
-    holds = [fact["data"] for fact in facts if fact["type"] == "turngate.policy.turn-held.v1"]
-    if not holds:
+def holds_to_decide(run: str, facts: list[dict[str, Any]], call: str | None = None) -> list[dict[str, Any]]:
+    """Calls of the run's last hold as a decision names them: turn, call_id, digest. The one that is named, settled or
+    not: said again, a decision is answered as it was the first time. Else those that still wait."""
+    held = last_hold(facts)
+    if held is None:
         raise Trouble(f"Nothing of {run} was ever held for a person. Nothing was decided.")
-    last = holds[-1]
-    wanted = [hold for hold in last["holds"] if call in (None, hold["call_id"])]
+    if call is None:
+        wanted = waiting(facts)
+        if not wanted:
+            raise Trouble(f"Nothing of {run} waits for a decision any more. Nothing was decided.")
+    else:
+        wanted = [hold for hold in held.holds if hold.call_id == call]
     if not wanted:
-        there = ", ".join(hold["call_id"] for hold in last["holds"])
+        there = ", ".join(hold.call_id for hold in held.holds)
         raise Trouble(f"{run} holds no call {call}; it holds {there}. Nothing was decided.")
-    return [{"turn": last["turn"], "call_id": hold["call_id"], "digest": hold["digest"]} for hold in wanted]
+    return [{"turn": held.turn, "call_id": hold.call_id, "digest": hold.digest} for hold in wanted]
 
 
 def register(app: typer.Typer) -> None:

@@ -12,7 +12,7 @@ from contracts.verify import verify
 
 from turngate import records
 from turngate.api import Refused
-from turngate.commands.decisions import held
+from turngate.commands.decisions import holds_to_decide
 from turngate.commands.options import console, print_plain
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
@@ -58,7 +58,7 @@ def _tell(system: RunningSystem) -> None:
     print_plain(f"The refund is above what acme's agents may do alone. Moved so far: {_moved(alex.get(path(run)))}.")
 
     heading("alex asked for it, so alex may not release it.")
-    hold = held(alex, run)[0]
+    hold = holds_to_decide(run, alex.get(f"{path(run)}/events")["events"])[0]
     approval = {**hold, "decision": "approve"}
     _refused(lambda: alex.post(f"{path(run)}/decisions", approval), "alex")
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,46 +11,45 @@ from contracts.datakeys import KEPT, JetStreamKeys
 from contracts.subjects import DEAD, RunKey
 
 from turngate import records
-from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, print_json, print_plain
-from turngate.databases import DATABASE, OWNER
-from turngate.embedded import state
-from turngate.embedded.passwords import Passwords
-from turngate.embedded.services import environment_of
+from turngate.commands.connection import DEFAULT_TENANT, servers, token_of
+from turngate.commands.options import Json, SetUp, Tenant, print_json, print_plain
 from turngate.embedded.trouble import Trouble
+from turngate.freed import rewrite
 from turngate.records import Broker
-from turngate.setup import in_database
-from turngate.sign_in import sign_in
-
-DEFAULT_PEOPLE = {"acme": "ada"}
+from turngate.servers import Servers
 
 
 def erase(
     customer: Annotated[str, typer.Option("--customer", help="The customer's id in the shop, as C-1004.")],
-    who: Annotated[str | None, typer.Option("--as", help="Who asks. Default: the tenant's admin.")] = None,
+    who: Annotated[str | None, typer.Option("--as", help="Who asks. Default: TURNGATE_TOKEN, or the admin.")] = None,
     tenant: Tenant = None,
-    data: Data = DEFAULT_DATA,
+    keep_freed: Annotated[
+        bool, typer.Option("--keep-freed", help="Leave the database's freed space as it is: no table is locked.")
+    ] = False,
+    data: SetUp = None,
     as_json: Json = False,
 ) -> None:
     """Erase a customer: the keys of their runs, and all that the services keep of them. Safe to repeat.
 
-    What was done for them stays: amounts, decisions, the chain of the log. Runs that go on are cancelled first.
+    What was done for them stays: amounts, decisions, the chain of the log. Runs that go on are cancelled first. In the
+    end the tables that held something are written anew, each locked as long as that takes.
     """
-    tenant = tenant or "acme"
-    person = who or DEFAULT_PEOPLE.get(tenant)
-    if person is None:
-        raise Trouble(f"Say who asks in {tenant}: --as NAME. Nothing was erased.")
+    tenant = tenant or DEFAULT_TENANT
+    asked = servers(data)
+    token = token_of(asked, who, tenant, "admin")
     about = {"tenant": tenant, "customer": customer}
-    emails = _ask(data, "tools-shop", "addresses", about, as_owner=True)
+    emails = _ask(asked, "tools-shop", "addresses", about)
     if emails is None:
         raise Trouble(f"The shop of {tenant} knows no customer {customer}. Nothing was erased.")
-    token = sign_in(data, person, tenant)
-    desk = _ask(data, "gateway", "erase", {**about, "token": token, "emails": emails})
+    desk = _ask(asked, "gateway", "erase", {**about, "token": token, "emails": emails})
     runs: list[str] = desk["runs"]
     found: dict[str, Any] = {**about, **desk}
-    found["keys"], found["dead_letters"] = records.answer(_destroy(records.set_up_broker(data), tenant, runs))
-    found |= _ask(data, "agent-runner", "erase", {"tenant": tenant, "runs": runs})
+    found["keys"], found["dead_letters"] = records.answer(_destroy(asked.broker, tenant, runs))
+    found |= _ask(asked, "agent-runner", "erase", {"tenant": tenant, "runs": runs})
     # The shop last: by its rows the rest is found again if this breaks off.
-    found |= _ask(data, "tools-shop", "erase", {**about, "runs": runs}, as_owner=True)
+    found |= _ask(asked, "tools-shop", "erase", {**about, "runs": runs})
+    if not keep_freed:
+        rewrite(asked.superuser)
     if as_json:
         print_json(found)
         return
@@ -89,24 +87,29 @@ async def _dead_letters(client: Any, about: set[str]) -> int:
     return gone
 
 
-def _ask(data: Path, service: str, what: str, about: dict[str, Any], *, as_owner: bool = False) -> Any:
-    """What the service's own module does about it, in a process that knows no more than the service; but for the shop's
-    rows, which only their owner may change."""
-    environment = environment_of(data, service)
-    if as_owner:
-        password = Passwords(data / "passwords.json")[OWNER]
-        environment["TURNGATE_POSTGRES_DSN"] = in_database(state.read(data).postgres_url, DATABASE, OWNER, password)
+def _ask(asked: Servers, service: str, what: str, about: dict[str, Any]) -> Any:
+    """What the service's own module does about it, in a process of its own."""
     done = subprocess.run(  # noqa: S603 - our own modules
         [sys.executable, "-m", service.replace("-", "_"), what],
-        env=environment,
+        env=asked.environment(),
         input=json.dumps(about),
         capture_output=True,
         text=True,
     )
     if done.returncode:
-        why = done.stderr.strip().splitlines()[-1:] or ["It did not say why."]
-        raise Trouble(f"{service}: {why[0]}")
+        raise Trouble(f"{service}: {_why(done.stderr)}")
     return json.loads(done.stdout)
+
+
+def _why(said: str) -> str:
+    """A refusal as the service put it. What broke off is told in its own words, and what to do about it."""
+    lines = [line for line in said.strip().splitlines() if line.strip(" ^~")] or ["It did not say why."]
+    if "Traceback (most recent call last):" not in said:
+        return lines[-1]
+    return (
+        f"{lines[-1]}\nIt broke off here: what was erased before is erased, nothing more. Once that is mended, give "
+        f"the same command again. All that it said:\n{said.strip()[-3000:]}"
+    )
 
 
 def register(app: typer.Typer) -> None:

@@ -14,6 +14,15 @@ DEFAULT_DATA = Path(".turngate")
 Data = Annotated[
     Path, typer.Option("--data", envvar="TURNGATE_DATA", help="The data directory of the embedded system.")
 ]
+SetUp = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        envvar="TURNGATE_DATA",
+        help="The data directory of the embedded system. Default: the servers that set-up's environment names, where "
+        "it does, else .turngate.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Url = Annotated[
     str | None,

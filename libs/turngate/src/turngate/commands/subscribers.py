@@ -1,18 +1,26 @@
-"""`turngate subscriber add`, `list`, `remove`: other systems that hear one tenant's facts."""
+"""`turngate subscriber add`, `list`, `remove`, `users`: other systems that hear one tenant's facts."""
 
 import asyncio
+import json
 import time
-from collections.abc import Callable, Coroutine
-from pathlib import Path
+import uuid
 from typing import Annotated, Any
 
 import typer
+from contracts import asks
+from contracts.answers import No, what_is_wrong
+from pydantic import SecretStr, ValidationError
 
-from turngate.commands.options import DEFAULT_DATA, Data, Json, print_json, print_plain
+from turngate import records
+from turngate.commands.connection import servers, token_of
+from turngate.commands.options import Json, SetUp, print_json, print_plain
 from turngate.embedded.trouble import Trouble
+from turngate.servers import Servers
 
 subscriber = typer.Typer(help="Other systems that hear one tenant's facts.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="Of the other system: letters, digits, _ and -.")]
+Who = Annotated[str | None, typer.Option("--as", help="Who asks. Default: TURNGATE_TOKEN, or the tenant's admin.")]
+ANSWERS_WITHIN = 10.0  # seconds
 LEARNS_WITHIN = 15.0  # seconds
 
 EXAMPLE = """\
@@ -31,33 +39,56 @@ async def main():
             pass
 
 asyncio.run(main())"""
+# Where the broker is somebody else's.
+TELL_IT = """\
+The broker does not know of it yet. Beside deploy/compose.yaml:
+  docker compose run --rm --no-TTY set-up turngate subscriber users > subscribers.conf
+  docker compose kill --signal HUP nats"""
 
 
 @subscriber.command("add")
 def add(
     name: Name,
     tenant: Annotated[str, typer.Option("--tenant", help="Whose facts it hears.")],
-    data: Data = DEFAULT_DATA,
+    who: Who = None,
+    data: SetUp = None,
     as_json: Json = False,
 ) -> None:
     """Let another system hear a tenant's facts, and nothing else. Prints its seed: this once, it is kept nowhere."""
-    from contracts import nkeys, setup
+    from contracts import nkeys
 
+    from turngate import subscribing
     from turngate.broker import Subscriber
 
-    server, pid = _server(data)
-    if tenant not in (known := server.known_tenants()):
+    asked = servers(data)
+    if tenant not in (known := asked.tenants()):
         raise Trouble(
-            f"The running broker knows no tenant {tenant!r}, only {', '.join(known)}. Nothing was changed. A new "
-            "tenant has subscribers after the next start."
+            f"The broker knows no tenant {tenant!r}, only {', '.join(known)}. Nothing was changed. A new tenant has "
+            "subscribers after the next start."
         )
     seed = nkeys.new_seed()
     one = Subscriber(name, tenant, nkeys.public_key(seed))
-    server.subscribers.add(one)
-    _as_set_up(data, lambda nc: setup.add_subscriber(nc, name, tenant))
-    server.read_again(pid)
-    asyncio.run(_until_let_in(server.url, seed, one.user))
-    told = {"name": name, "tenant": tenant, "url": server.url, "user": one.user, "seed": seed, "stream": "RUNS"}
+
+    async def let_in(nc: Any) -> bool:
+        if await subscribing.named(nc, name):
+            raise Trouble(
+                f"There is a subscriber {name!r} already; nothing was changed. Its seed is kept nowhere: for a new "
+                f"one, `turngate subscriber remove {name}`, and add it again."
+            )
+        await _say(nc, tenant, asks.AskAddSubscriber, token_of(asked, who, tenant, "admin"), name)
+        try:
+            await subscribing.add(nc, one)
+            return asked.tell([each.subscriber for each in await subscribing.hearing(nc)])
+        except Exception as error:
+            raise Trouble(
+                f"It is on record that {name} may hear {tenant}, but the broker did not take it: {error}. Nobody has "
+                f"its seed. `turngate subscriber remove {name} --tenant {tenant}`, and add it again."
+            ) from error
+
+    told_to_it = _as_set_up(asked, let_in)
+    if told_to_it:
+        asyncio.run(_until_let_in(asked.broker.url, seed, one.user))
+    told = {"name": name, "tenant": tenant, "url": asked.broker.url, "user": one.user, "seed": seed, "stream": "RUNS"}
     told |= {"consumer": one.user, "live": f"log.run.{tenant}.>", "inbox_prefix": f"_INBOX_{one.user}"}
     if as_json:
         print_json(told)
@@ -66,74 +97,111 @@ def add(
     print_plain(f"live and without memory, log.run.{tenant}.>. Personal data in them is sealed.")
     print_plain(f"Its seed, which is shown this once and kept nowhere: {seed}\n")
     typer.echo(EXAMPLE.format(**told))
+    if not told_to_it:
+        print_plain(f"\n{TELL_IT}")
 
 
 @subscriber.command("list")
-def list_them(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
+def list_them(data: SetUp = None, as_json: Json = False) -> None:
     """List them: name, tenant, the sequence up to which each has acknowledged, how many facts wait for it."""
-    from contracts import setup
+    from turngate import subscribing
 
-    server, _ = _server(data)
-    found: list[dict[str, Any]] = []
-
-    async def look(nc: Any) -> None:
-        for one in server.subscribers.all():
-            acknowledged, waiting = await setup.waiting_for(nc, one.name)
-            found.append({"name": one.name, "tenant": one.tenant, "acknowledged": acknowledged, "waiting": waiting})
-
-    _as_set_up(data, look)
+    found = [
+        {"name": one.subscriber.name, "tenant": one.subscriber.tenant}
+        | {"acknowledged": one.acknowledged, "waiting": one.waiting}
+        for one in _as_set_up(servers(data), subscribing.hearing)
+    ]
     if as_json:
         print_json({"subscribers": found})
         return
     if not found:
         print_plain("No subscribers.")
-    for one in found:
-        print_plain(f"{one['name']:<24} {one['tenant']:<12} up to {one['acknowledged']}, {one['waiting']} wait")
+    for each in found:
+        print_plain(f"{each['name']:<24} {each['tenant']:<12} up to {each['acknowledged']}, {each['waiting']} wait")
 
 
 @subscriber.command("remove")
-def remove(name: Name, data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
-    """Shut another system out, at once. Its place in the log is forgotten."""
-    from contracts import setup
+def remove(
+    name: Name,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="Whose it was, if the broker knows nothing of it.")
+    ] = None,
+    who: Who = None,
+    data: SetUp = None,
+    as_json: Json = False,
+) -> None:
+    """Shut another system out. Its place in the log is forgotten."""
+    from turngate import subscribing
 
-    server, pid = _server(data)
-    one = server.subscribers.named(name)
-    server.subscribers.remove(name)
-    server.read_again(pid)
-    _as_set_up(data, lambda nc: setup.remove_subscriber(nc, name))
-    print_json({"removed": name}) if as_json else print_plain(f"{name} hears nothing of {one.tenant} any more.")
+    asked = servers(data)
+
+    async def shut_out(nc: Any) -> tuple[str, bool]:
+        one = await subscribing.named(nc, name)
+        whose = one.tenant if one else tenant
+        if whose is None:
+            raise Trouble(
+                f"There is no subscriber {name!r}. Nothing was changed; `turngate subscriber list` shows them."
+            )
+        await _say(nc, whose, asks.AskRemoveSubscriber, token_of(asked, who, whose, "admin"), name)
+        left = [each.subscriber for each in await subscribing.hearing(nc) if each.subscriber != one]
+        told_to_it = asked.tell(left)
+        await subscribing.remove(nc, name)
+        return whose, told_to_it
+
+    whose, told_to_it = _as_set_up(asked, shut_out)
+    if as_json:
+        print_json({"removed": name})
+        return
+    print_plain(f"{name} hears nothing of {whose} any more.")
+    if not told_to_it:
+        print_plain(TELL_IT)
 
 
-def _server(data: Path) -> tuple[Any, int]:
-    """The broker of the running system, and its process."""
-    from turngate.embedded import state
-    from turngate.embedded.nats import Nats
-    from turngate.embedded.passwords import Passwords
-    from turngate.embedded.ports import Ports
+@subscriber.command("users")
+def users(data: SetUp = None) -> None:
+    """Print the accounts of all subscribers as the composed system's broker reads them: deploy/subscribers.conf."""
+    from turngate import subscribing
+    from turngate.broker import composed_subscribers
 
-    found = state.read(data)
-    data = Path(found.data)
-    ports = Ports(data / "ports.json", running=True)
-    return Nats(data, Passwords(data / "passwords.json"), ports["nats"]), int(found.processes["nats"]["pid"])
+    asked = servers(data)
+    known = _as_set_up(asked, subscribing.hearing)
+    typer.echo(composed_subscribers(asked.tenants(), [each.subscriber for each in known]), nl=False)
 
 
-def _as_set_up(data: Path, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
-    from turngate import records
+async def _say(
+    nc: Any, tenant: str, ask: type[asks.AskAddSubscriber] | type[asks.AskRemoveSubscriber], token: str, name: str
+) -> None:
+    """Has approvals record it. Raises Trouble where the person may not."""
+    import nats.errors
 
-    async def do() -> None:
-        async with records.set_up_broker(data).connection() as nc:
-            await work(nc)
+    try:
+        asked = ask(token=SecretStr(token), request=uuid.uuid4().hex, subscriber=name)
+    except ValidationError as error:
+        raise Trouble(f"{what_is_wrong(error)} Nothing was changed.") from None
+    body = json.dumps(asked.model_dump(mode="json")).encode()
+    try:
+        answer = json.loads((await nc.request(asks.OF_TENANT, body, timeout=ANSWERS_WITHIN)).data)
+    except nats.errors.Error as error:
+        raise Trouble(f"Approvals does not answer ({error}), so nobody has said this. Nothing was changed.") from None
+    if no := No.in_answer(answer):
+        raise Trouble(f"{no.title}: {no.detail}")
+    if (theirs := answer["event"]["tenant"]) != tenant:
+        raise Trouble(f"The token is one of {theirs}, not of {tenant}. The broker was not changed.")
 
-    records.answer(do())
+
+def _as_set_up(asked: Servers, work: Any) -> Any:
+    async def do() -> Any:
+        async with asked.broker.connection() as nc:
+            return await work(nc)
+
+    return records.answer(do())
 
 
 async def _until_let_in(url: str, seed: str, user: str) -> None:
     import nats.errors
     from contracts.connection import connect
-    from contracts.settings import BrokerSettings
-    from pydantic import SecretStr
 
-    settings = BrokerSettings(nats_url=url, nats_nkey=SecretStr(seed))
+    settings = records.settings(nats_url=url, nats_nkey=SecretStr(seed))
     until = time.monotonic() + LEARNS_WITHIN
     while True:
         try:

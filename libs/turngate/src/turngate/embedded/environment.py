@@ -20,6 +20,11 @@ def base(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
 
 
+def plain(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Enough to run, and none of our settings."""
+    return {name: value for name, value in environ.items() if name in KEPT or name.startswith("PYTHON")}
+
+
 def notifying(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What only the one service that tells people needs: its mail server, and the secrets that it signs with."""
     return {name: value for name, value in environ.items() if name.startswith(NOTIFYING)}

@@ -107,7 +107,10 @@ class Nats:
             "host": "127.0.0.1",
             "port": self.port or -1,
             "jetstream": {"store_dir": str(self.home / "store"), **sync},
-            "accounts": broker.accounts(self._logins, self._tenants, self.subscribers.all()),
+            "accounts": {
+                **broker.accounts(self._logins),
+                **broker.accounts_of_subscribers(self._tenants, self.subscribers.all()),
+            },
             **ports,
             **({"tls": self._tls} if self._tls else {}),
         }

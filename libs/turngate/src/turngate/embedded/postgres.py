@@ -29,6 +29,7 @@ SETTINGS = {
     "log_timezone": "UTC",
     "jit": "off",
     "cluster_name": "turngate",
+    "wal_recycle": "off",  # a segment that nothing needs any more is removed, with what it says of people
 }
 # Throw-away clusters of tests outlive a killed process, not a power cut.
 NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
