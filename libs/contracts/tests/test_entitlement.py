@@ -109,6 +109,7 @@ def test_what_a_change_comes_to_is_held_against_its_approvers_own_limit() -> Non
         (TWO, [LEE], ("approver",)),
         (TWO, [SAM, LEE], ()),
         (Needs(role="lead", people=2, one_of_role="lead"), [], ("lead",)),
+        (Needs(role="lead", one_of_role="lead"), [], ("lead",)),
     ],
 )
 def test_those_are_asked_whose_seats_are_left(

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from contracts.events import Event
 from contracts.following import catch_up, keep_up
+from contracts.log import JetStreamLog
 from contracts.subjects import RunKey
 
 from .lines import grow
@@ -92,3 +93,13 @@ async def test_a_reading_that_breaks_off_unexpectedly_goes_on_behind_what_was_ta
 
     assert broken.is_set()
     assert took.taken == [0, 1, 2]
+
+
+async def test_it_ends_with_its_connection(fresh_house: House, three: list[Event]) -> None:
+    took, bus = Took(), await fresh_house.bus("gateway")
+    keeping = asyncio.create_task(keep_up(JetStreamLog(bus.nc), took))
+    await took.has(2)
+
+    await bus.close()
+
+    await asyncio.wait_for(keeping, SOON)

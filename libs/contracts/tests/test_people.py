@@ -37,6 +37,7 @@ def bearer(subject: str, email: str | None = None, role: str = "customer") -> Pr
         (TWO, [LEE, LEE], False),
         (TWO, [LEE, person("lee", "approver")], False),
         (TWO, [SAM, SUE], False),
+        (TWO, [SAM, SUE, person(SAM.subject, "lead")], False),
         (TWO, [SAM, LEE], True),
         (TWO, [LIA, LEE], True),
         (Needs(role="lead"), [SAM], False),

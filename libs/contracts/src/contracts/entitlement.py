@@ -84,9 +84,9 @@ def roles_asked(needs: Needs, approved_by: Sequence[Person] = ()) -> tuple[str, 
     """The roles that the seats which are left ask for, the lower first; none where every seat is filled."""
     seated = [one for one in approved_by if reaches(one.role, needs.role)]
     left, higher = needs.people - len(seated), needs.one_of_role
-    wants_higher = higher is not None and not any(reaches(one.role, higher) for one in seated)
-    lower = (needs.role,) if left > (1 if wants_higher else 0) else ()
-    return (*lower, higher) if wants_higher and higher is not None and higher != needs.role else lower
+    if higher in (None, needs.role) or any(reaches(one.role, higher) for one in seated):
+        return (needs.role,) if left > 0 else ()
+    return (needs.role, higher) if left > 1 else (higher,)
 
 
 def _seat(needs: Needs, approved_by: Sequence[Person], by: Somebody) -> Bar | None:

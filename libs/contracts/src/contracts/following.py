@@ -29,13 +29,15 @@ async def catch_up(log: JetStreamLog, take: Take, after: int = 0) -> int:
 
 
 async def keep_up(log: JetStreamLog, take: Take, after: int = 0) -> None:
-    """Takes the events behind `after` as they come, for ever, whatever goes wrong on the way."""
+    """Takes the events behind `after` as they come, whatever goes wrong on the way, until the connection is closed."""
     while True:
         try:
             async for event in log.follow(after):
                 _take(take, event)
                 after = event.sequence
         except Exception:
+            if log.closed:
+                return
             logger.exception("the log is not followed", after=after)
         await asyncio.sleep(AGAIN_AFTER)
 

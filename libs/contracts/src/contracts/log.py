@@ -214,6 +214,11 @@ class JetStreamLog:
             raise CorruptLog(f"The log swallowed {event.kind} of {event.key.run} as a duplicate.")
         return int(answer["seq"])
 
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closed for good."""
+        return self._nc.is_closed
+
     def on_error(self, error: Exception) -> None:
         """The client's error callback: a refused publish is known at once, and nowhere else."""
         self._requests.on_error(error)

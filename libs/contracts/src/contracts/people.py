@@ -66,10 +66,13 @@ def within_own_limit(person: Somebody, needs: Needs) -> bool:
 
 def enough(needs: Needs, people: Iterable[Person]) -> bool:
     """Whether these people fill every seat: so many different ones, and one of the higher role if asked for."""
-    seated = [person for person in people if reaches(person.role, needs.role)]
-    if len({who(person) for person in seated}) < needs.people:
+    seated: dict[tuple[str, str], Person] = {}
+    for person in people:
+        if reaches(person.role, needs.role):
+            seated.setdefault(who(person), person)  # whoever says it again in another role has said it
+    if len(seated) < needs.people:
         return False
-    return needs.one_of_role is None or any(reaches(person.role, needs.one_of_role) for person in seated)
+    return needs.one_of_role is None or any(reaches(one.role, needs.one_of_role) for one in seated.values())
 
 
 def _folded(email: str) -> str:
