@@ -237,7 +237,7 @@ class RunRules:
                 continue
             if quote.call_id not in runs:
                 self._wrong(5, f"call {quote.call_id} was executed though its verdict was not to run it.")
-            elif any(self._declines(d, holds.get((quote.call_id, d.digest)), quote) for d in turn.decisions):
+            elif any(self._declines(turn, d, holds.get((quote.call_id, d.digest)), quote) for d in turn.decisions):
                 self._wrong(5, f"call {quote.call_id} was declined and executed.")
             # What a person changed was held as it had been, unless it was held anew.
             elif (
@@ -245,34 +245,52 @@ class RunRules:
             ) and not self._released(turn, hold, quote):
                 self._wrong(5, f"call {quote.call_id} was held and executed without the decisions that it needed.")
 
-    def _declines(self, decided: CallDecided, hold: Hold | None, quote: CallQuote) -> bool:
+    def _declines(self, turn: _Turn, decided: CallDecided, hold: Hold | None, quote: CallQuote) -> bool:
         """Whether somebody whose no counts has declined the call, whatever it would have done then."""
         assert self._started is not None  # noqa: S101 - event 0 was checked
         if hold is None or (decided.call_id, decided.decision) != (quote.call_id, "decline"):
+            return False
+        if who(decided.by) in self._asked(turn, quote):
             return False
         return may_decline(decided.by, hold.needs, self._started, hold.edited_by, quote.subject)
 
     def _released(self, turn: _Turn, hold: Hold, quote: CallQuote) -> bool:
         """Whether enough people approved this very effect, or changed the call into it and their word carries over."""
         assert self._started is not None  # noqa: S101 - event 0 was checked
-        earlier = {q.digest: q for quoted in turn.quotes.values() for q in quoted.quotes if q.call_id == hold.call_id}
-        approvals = [d for d in turn.decisions if (d.call_id, d.decision) == (hold.call_id, "approve")]
-        carried = [
+        asked = self._asked(turn, quote)
+        plain = [
+            decided
+            for decided in turn.decisions
+            if (decided.call_id, decided.decision, decided.edited) == (hold.call_id, "approve", None)
+            and decided.digest == quote.digest
+            and who(decided.by) not in asked
+        ]
+        moves = quote.effect.amount_minor if quote.effect else None
+        needs = hold.needs.model_copy(update={"amount_minor": moves}) if quote.edited else hold.needs
+        return enough(
+            needs,
+            [
+                decided.by
+                for decided in plain + self._carried(turn, quote)
+                if may_release(decided.by, needs, self._started, hold.edited_by, quote.subject)
+            ],
+        )
+
+    def _carried(self, turn: _Turn, quote: CallQuote) -> list[CallDecided]:
+        """The approvals with changes that came to this very effect, and stand for it."""
+        earlier = {q.digest: q for quoted in turn.quotes.values() for q in quoted.quotes if q.call_id == quote.call_id}
+        return [
             edit
             for edit, came_to in turn.came_to
-            if edit.call_id == hold.call_id
+            if edit.call_id == quote.call_id
             and came_to.digest == quote.digest
             and carries_over(earlier[edit.digest], quote)
         ]
-        # Who changed what was asked for has asked for it, too.
-        asked = {who(d.by) for d in approvals if d.edited is not None} - {who(d.by) for d in carried}
-        plain = [d for d in approvals if d.edited is None and d.digest == quote.digest and who(d.by) not in asked]
-        moves = quote.effect.amount_minor if quote.effect else None
-        needs = hold.needs.model_copy(update={"amount_minor": moves}) if quote.edited else hold.needs
-        people = [
-            d.by for d in plain + carried if may_release(d.by, needs, self._started, hold.edited_by, quote.subject)
-        ]
-        return enough(needs, people)
+
+    def _asked(self, turn: _Turn, quote: CallQuote) -> set[tuple[str, str]]:
+        """Who changed the call on its way into something else: what is quoted now they have asked for."""
+        edits = [d for d in turn.decisions if d.call_id == quote.call_id and d.edited is not None]
+        return {who(edit.by) for edit in edits} - {who(edit.by) for edit in self._carried(turn, quote)}
 
     def _quoted_in(self, turn: _Turn, attempt: int) -> list[tuple[str, str]]:
         quoted = turn.quotes.get(attempt)
