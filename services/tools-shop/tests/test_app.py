@@ -57,7 +57,17 @@ async def test_a_forged_forward_of_a_large_refund_executes_nothing(others: Other
     assert acme.refunds() == []
 
 
-@pytest.mark.parametrize(("by", "paid"), [(SAM, [18000]), (OPERATOR, []), (None, [])])
+@pytest.mark.parametrize(
+    ("by", "paid"),
+    [
+        pytest.param(SAM, [18000], id="an approver's"),
+        pytest.param(OPERATOR, [], id="not who asked"),
+        pytest.param(None, [], id="not nobody's"),
+        pytest.param(
+            SAM.model_copy(update={"subject": "C-1004"}), [], id="not the customer's, who wrote with an address"
+        ),
+    ],
+)
 async def test_a_held_refund_is_paid_only_on_a_decision_of_somebody_else(
     others: Others, acme: Shop, running: Bus, by: Person | None, paid: list[int]
 ):
@@ -72,6 +82,7 @@ async def test_a_held_refund_is_paid_only_on_a_decision_of_somebody_else(
     assert isinstance(executed, TurnExecuted)
     assert acme.refunds() == paid
     assert executed.approved_by == ({"b": ["sam"]} if paid else {})
+    assert executed.results[0].data.get("refused") == (None if paid else "not-released")
 
 
 async def test_a_run_that_is_started_a_second_time_for_somebody_else_pays_nothing(open_fresh):

@@ -24,6 +24,8 @@ def person(subject: str, role: str = "approver", issuer: str = "https://issuer.t
 
 
 SAM, SUE, LEE = person("sam"), person("sue"), person("lee", "lead")
+LITTLE = person("nia").model_copy(update={"limit_minor": 100})
+CUSTOMER = person("C-1", "lead")
 
 
 def decided(by: Person, decision: str = "approve", digest: str = DIGEST, after: int = 1, edited=None) -> tuple:
@@ -67,6 +69,11 @@ def may_run(
         pytest.param([decided(SAM, after=60)], False, id="at the expiry it is too late"),
         pytest.param([decided(SAM, "decline"), decided(SUE)], False, id="declined first"),
         pytest.param([decided(SAM), decided(SUE, "decline")], True, id="declined when it was released already"),
+        pytest.param([decided(LITTLE, "decline"), decided(SUE)], False, id="declined by who may release less"),
+        pytest.param([decided(OPERATOR, "decline"), decided(SAM)], True, id="the no of who asked is none"),
+        pytest.param([decided(CUSTOMER, "decline"), decided(SAM)], True, id="nor is the customer's"),
+        pytest.param([decided(CUSTOMER)], False, id="the customer may not, whom only the shop knows by that id"),
+        pytest.param([decided(person("cust-C-1", "lead"))], False, id="nor as the embedded issuer writes it"),
     ],
 )
 def test_a_held_call_runs_on_the_decision_that_its_hold_asked_for(decisions, runs):
@@ -149,6 +156,9 @@ def anew(edited_by: Person | None = None, needs: Needs = ANYBODY) -> tuple[TurnH
         ),
         pytest.param(
             [decided(SAM, edited=LESS), anew(SAM), decided(SUE, digest=OTHER)], NOW, True, id="then another may"
+        ),
+        pytest.param(
+            [anew(SAM), decided(SAM, "decline", OTHER), decided(SUE, digest=OTHER)], NOW, True, id="whose no is none"
         ),
         pytest.param(
             [decided(SAM, edited=LESS), anew(None, BOTH), decided(LEE, digest=OTHER)], NOW, True, id="and one of two"

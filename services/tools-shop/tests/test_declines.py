@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from contracts.events import Event
-from contracts.facts import CallDecided, RunCancelled, TurnExecuted, TurnQuoted
+from contracts.facts import CallDecided, HoldExpired, RunCancelled, TurnExecuted, TurnForwarded, TurnQuoted
+from contracts.parts import Person
 from tools_shop.handlers import Handlers
 
 from .others import GET, SAM, Fresh, Others, forwarded, held, proposed, refund
@@ -21,9 +22,11 @@ async def held_refund(shop: Shop, handlers: Handlers, others: Others, call_id: s
     return await others.say(held(quoted.fact, call_id), quoted), quoted.fact
 
 
-def decided(quotes: TurnQuoted, decision: str = "decline", call_id: str = "b", digest: str = "") -> CallDecided:
+def decided(
+    quotes: TurnQuoted, decision: str = "decline", call_id: str = "b", digest: str = "", by: Person = SAM
+) -> CallDecided:
     digest = digest or next(quote.digest for quote in quotes.quotes if quote.call_id == call_id)
-    said = {"turn": 1, "call_id": call_id, "digest": digest, "decision": decision, "by": SAM}
+    said = {"turn": 1, "call_id": call_id, "digest": digest, "decision": decision, "by": by}
     return CallDecided.model_validate(said)
 
 
@@ -65,11 +68,13 @@ async def test_a_decline_is_kept_once_though_its_turn_is_executed_too(open_fresh
     [
         pytest.param("b", {"decision": "approve"}, id="it was approved"),
         pytest.param("b", {"digest": "0" * 64}, id="something else was declined"),
+        pytest.param("b", {"by": OPERATOR}, id="who asked for it declined it"),
+        pytest.param("b", {"by": SAM.model_copy(update={"subject": "C-1004"})}, id="its customer did"),
         pytest.param("b", {"call_id": "a"}, id="what was declined was not held"),
         pytest.param("a", {"call_id": "a"}, id="it changes nothing"),
     ],
 )
-async def test_what_is_no_decline_of_a_held_write_is_not_kept(open_fresh: Fresh, held_call: str, said: dict[str, str]):
+async def test_what_is_no_decline_of_a_held_write_is_not_kept(open_fresh: Fresh, held_call: str, said: dict[str, Any]):
     shop, handlers, others = await open_fresh()
     hold, quotes = await held_refund(shop, handlers, others, held_call)
     await handlers.hear(await others.say(decided(quotes, **said), hold))
@@ -86,3 +91,29 @@ async def test_a_decline_behind_the_expiry_of_its_hold_is_not_kept(open_fresh: F
     hold = await others.say(expired, quoted)
     await handlers.hear(await others.say(decided(quoted.fact), hold))
     assert declines(shop) == []
+
+
+def ran_out(quotes: TurnQuoted) -> TurnForwarded:
+    """What policy says of a refund that nobody decided in time."""
+    fact = forwarded(quotes, declined="b")
+    verdicts = [one.model_copy(update={"rule": "expired", "reason": "Nobody released this."}) for one in fact.verdicts]
+    return fact.model_copy(update={"verdicts": verdicts})
+
+
+@pytest.mark.parametrize("by", [None, OPERATOR], ids=["nobody said anything", "who asked said no"])
+async def test_a_hold_that_expired_starts_no_cooling_off(open_fresh: Fresh, by: Person | None):
+    # given a held refund that nobody who may has decided
+    shop, handlers, others = await open_fresh()
+    hold, quotes = await held_refund(shop, handlers, others)
+    if by is not None:
+        await handlers.hear(await others.say(decided(quotes, by=by), hold))
+    expired = await others.say(HoldExpired(turn=1, call_ids=["b"]), hold)
+    # when the rest is executed without it
+    await handlers.hear(await others.say(ran_out(quotes), expired))
+    done = (await others.events())[-1].fact
+    assert isinstance(done, TurnExecuted)
+    assert done.results[1].content == "Nobody released this."
+    # then no decline is known, and the customer's next run is told of none
+    assert declines(shop) == []
+    [quote] = await shop.quote(shop.turn((refund().tool, refund().arguments), run="TCK-2004-2"))
+    assert quote.facts.last_declined_at == datetime.fromtimestamp(0, UTC)

@@ -23,6 +23,21 @@ def _of(quotes: TurnQuoted) -> CallQuote:
     return next(quote for quote in quotes.quotes if quote.call_id == "b")
 
 
+async def held_refund(others: Others, acme: Shop) -> tuple[TurnQuoted, Event]:
+    """A held refund of £150.00, behind a read."""
+    await others.say(started_for(acme.email))
+    event, quotes = await quoted(others, GET, refund(minor=15000))
+    return quotes, await others.say(held(quotes, "b"), event)
+
+
+def changed(quotes: TurnQuoted, again: TurnQuoted) -> dict[str, tuple[Any, Any]]:
+    """What of the object a new quote shows otherwise than the old one: what it was, and is."""
+    was, now = _of(quotes), _of(again)
+    assert now.digest != was.digest
+    before, after = was.effect.before, now.effect.before
+    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
+
+
 async def quoted_again(others: Others, attempt: int) -> tuple[Event, TurnQuoted]:
     event = await others.hear("tools.turn-quoted", count=attempt)
     assert isinstance(event.fact, TurnQuoted)
@@ -52,9 +67,7 @@ async def test_an_effect_that_changed_is_not_done_on_the_old_approval_and_its_ne
     others: Others, acme: Shop, running: Bus, change: str, shown: dict[str, tuple[Any, Any]]
 ):
     # given a held refund, an order that changes, and an approval of what was shown before
-    await others.say(started_for(acme.email))
-    event, quotes = await quoted(others, GET, refund(minor=15000))
-    hold = await others.say(held(quotes, "b"), event)
+    quotes, hold = await held_refund(others, acme)
     acme.rows(change)
     await others.say(approved(quotes), hold)
     # when policy forwards it
@@ -62,10 +75,7 @@ async def test_an_effect_that_changed_is_not_done_on_the_old_approval_and_its_ne
     # then nothing is paid, and the turn is quoted again with what is now
     event, again = await quoted_again(others, 2)
     assert acme.refunds() == []
-    was, now = _of(quotes), _of(again)
-    assert now.digest != was.digest
-    assert {k: (was.effect.before[k], now.effect.before[k]) for k in shown} == shown
-    assert {k for k in was.effect.before if was.effect.before[k] != now.effect.before[k]} == set(shown)
+    assert changed(quotes, again) == shown
     # and when the new quote is forwarded on the old approval, it is not paid either
     hold = await others.say(held(again, "b"), event)
     await others.say(forwarded(again), hold)
@@ -99,9 +109,7 @@ async def test_a_day_from_which_the_refund_window_counts_that_changed_is_judged_
     # given a held refund that a person has released, and a delivery whose date is corrected then
     if before:
         acme.rows(before)
-    await others.say(started_for(acme.email))
-    event, quotes = await quoted(others, GET, refund(minor=15000))
-    hold = await others.say(held(quotes, "b"), event)
+    quotes, hold = await held_refund(others, acme)
     await others.say(approved(quotes), hold)
     acme.rows(change)
     # when policy forwards it
@@ -109,18 +117,14 @@ async def test_a_day_from_which_the_refund_window_counts_that_changed_is_judged_
     # then nothing is paid, and policy and people have a quote from the other day on
     _, again = await quoted_again(others, 2)
     assert acme.refunds() == []
-    was, now = _of(quotes), _of(again)
-    assert now.digest != was.digest
-    assert now.facts.window_from != was.facts.window_from
-    assert {k for k in was.effect.before if was.effect.before[k] != now.effect.before[k]} == {"refund_window_from"}
+    assert set(changed(quotes, again)) == {"refund_window_from"}
+    assert _of(again).facts.window_from != _of(quotes).facts.window_from
 
 
 async def test_an_effect_that_changed_is_done_on_an_approval_of_what_it_is_now(
     others: Others, acme: Shop, running: Bus
 ):
-    await others.say(started_for(acme.email))
-    event, quotes = await quoted(others, GET, refund(minor=15000))
-    hold = await others.say(held(quotes, "b"), event)
+    quotes, hold = await held_refund(others, acme)
     acme.rows(CANCELLED)
     await others.say(approved(quotes), hold)
     await others.say(forwarded(quotes), hold)
@@ -140,9 +144,7 @@ async def test_an_effect_that_did_not_change_is_done_on_the_approval_that_it_had
     others: Others, acme: Shop, running: Bus, change: str
 ):
     # given a released refund, and a total of the day that is higher by now
-    await others.say(started_for(acme.email))
-    event, quotes = await quoted(others, GET, refund(minor=15000))
-    hold = await others.say(held(quotes, "b"), event)
+    quotes, hold = await held_refund(others, acme)
     await others.say(approved(quotes), hold)
     if change:
         acme.rows(change)
