@@ -1,7 +1,9 @@
 """A shop that a test has opened, and how it turns calls into quotes and executions."""
 
+import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +13,7 @@ import psycopg
 from contracts.facts import CallDecided, RunStarted
 from contracts.parts import CallQuote, CallResult, Customer, Guard, Limits, Person, Ticket, ToolCall, Verdict
 from contracts.subjects import RunKey
+from contracts.testing import PATIENCE
 from psycopg.rows import dict_row
 from tools_shop import calls
 from tools_shop.authority import Record
@@ -99,6 +102,24 @@ class Shop:
 
         order = Order(1, verdicts, {quote.call_id: quote for quote in quotes}, guards or [], notes)
         return await self.turns.execute(turn, order, record, ended or over)
+
+    @asynccontextmanager
+    async def about_to_commit(self, turn: Turn) -> AsyncIterator[asyncio.Task[Executed | Changed | Ended]]:
+        """An execution that has done all but the commit, which comes when the block ends."""
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def over() -> bool:
+            reached.set()
+            await go_on.wait()
+            return False
+
+        execution = asyncio.create_task(self.execute(turn, await self.quote(turn), ended=over))
+        try:
+            await asyncio.wait_for(reached.wait(), PATIENCE)
+            yield execution
+        finally:
+            go_on.set()
+            await execution
 
     async def run(self, *asked: tuple[str, dict[str, Any]], **where: Any) -> list[CallResult]:
         """Quotes and executes a turn; its results."""

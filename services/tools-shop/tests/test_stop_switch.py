@@ -20,6 +20,7 @@ from contracts.settings import ACK_WAIT
 from contracts.subjects import TENANTS as TENANT_LINES
 from contracts.subjects import TenantKey
 from contracts.tenant_facts import StopLifted, StopSet
+from contracts.testing import PATIENCE
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from tools_shop import database
@@ -32,7 +33,6 @@ from .shops import Shop, started_for
 from .test_turns import approval, look
 from .test_turns import refund as asked
 
-PATIENCE = 20
 BEFORE_REDELIVERY = 0.8 * ACK_WAIT
 # What says that a stop is being set, and waits for an execution.
 WAITING = """
@@ -192,29 +192,17 @@ async def test_a_stop_waits_for_what_is_about_to_be_committed_and_nothing_is_don
     acme: Shop, switch: StopSwitch
 ):
     # given an execution that has looked at the stops, and is about to be committed
-    reached, go_on = asyncio.Event(), asyncio.Event()
-
-    async def over() -> bool:
-        reached.set()
-        await go_on.wait()
-        return False
-
-    turn = acme.turn(asked(4000))
-    quotes = await acme.quote(turn)
-    execution = asyncio.create_task(acme.execute(turn, quotes, ended=over))
-    async with asyncio.timeout(PATIENCE):
-        await reached.wait()
+    async with acme.about_to_commit(acme.turn(asked(4000))) as execution, asyncio.timeout(PATIENCE):
         # when all is stopped
         setting = asyncio.create_task(switch.hear(said(acme, stop(), 1)))
         while not acme.rows(WAITING):
             # then the stop is not yet said to be on
             await asyncio.wait([setting], timeout=0.02)
             assert not setting.done()
-        # and once it is, the one is done and no other one is
-        later = acme.turn(asked(3000), turn=2)
-        go_on.set()
-        await setting
-        assert isinstance(await execution, Executed)
+    # and once it is, the one is done and no other one is
+    await setting
+    assert isinstance(execution.result(), Executed)
+    later = acme.turn(asked(3000), turn=2)
     assert isinstance(await acme.execute(later, await acme.quote(later)), Changed)
     assert acme.refunds() == [4000]
 
@@ -224,23 +212,11 @@ async def test_what_is_known_already_waits_for_no_execution(acme: Shop, switch: 
     known = [said(acme, stop("s1"), 1), said(acme, lifted("s1"), 2)]
     for event in known:
         await switch.hear(event)
-    reached, never = asyncio.Event(), asyncio.Event()
-
-    async def over() -> bool:
-        reached.set()
-        await never.wait()
-        return False
-
-    turn = acme.turn(asked(4000))
-    hanging = asyncio.create_task(acme.execute(turn, await acme.quote(turn), ended=over))
-    # when another process, which has just been started, hears them again / then it goes on
-    async with asyncio.timeout(PATIENCE):
-        await reached.wait()
+    async with acme.about_to_commit(acme.turn(asked(4000))) as execution, asyncio.timeout(PATIENCE):
+        # when another process, which has just been started, hears them again / then it goes on
         for event in known:
             await switch.hear(event)
-    assert not hanging.done()
-    never.set()
-    await hanging
+        assert not execution.done()
 
 
 # Over the broker

@@ -18,7 +18,6 @@ from .shops import TENANTS, Shop
 
 NEVER = datetime.fromtimestamp(0, UTC)
 AT_ONCE = 50
-PATIENCE = 20
 
 
 def refund(minor: int, order: str = "ORD-10051", **more: Any) -> tuple[str, dict[str, Any]]:
@@ -92,25 +91,15 @@ async def test_refunds_of_other_profiles_do_not_count_towards_a_profiles_total(a
 @pytest.mark.parametrize("email", ["amara.nwosu@mail.example", "tom.whitfield@mail.example"])
 async def test_a_quote_waits_for_no_execution_and_holds_up_none(amara: Shop, email: str):
     # given an execution that has paid, and is about to be committed
-    reached, go_on = asyncio.Event(), asyncio.Event()
-
-    async def over() -> bool:
-        reached.set()
-        await go_on.wait()
-        return False
-
-    turn = amara.turn(refund(1000))
-    execution = asyncio.create_task(amara.execute(turn, await amara.quote(turn), ended=over))
-    await asyncio.wait_for(reached.wait(), PATIENCE)
-    # when a refund to the same customer is quoted, or to another, and a day that nobody has paid on is told of
-    amara.email = email
-    order = "ORD-10051" if email.startswith("amara") else "ORD-10042"
-    [quote] = await amara.quote(amara.turn(refund(2000, order), run="TCK-2-1"))
-    # then it is there first, and knows nothing of what is not committed
-    assert not execution.done()
+    async with amara.about_to_commit(amara.turn(refund(1000))) as execution:
+        # when a refund to the same customer is quoted, or to another, on a day on which nobody has paid before
+        amara.email = email
+        order = "ORD-10051" if email.startswith("amara") else "ORD-10042"
+        [quote] = await amara.quote(amara.turn(refund(2000, order), run="TCK-2-1"))
+        # then it is there first, and knows nothing of what is not committed
+        assert not execution.done()
     assert (quote.facts.refunded_today_minor, quote.facts.refunds_today_of_tenant) == (2000, 1)
-    go_on.set()
-    assert isinstance(await execution, Executed)
+    assert isinstance(execution.result(), Executed)
 
 
 async def test_executions_of_one_turn_after_another_are_counted_once_each(amara: Shop):
