@@ -14,6 +14,7 @@ from contracts.facts import (
     TurnHeld,
     TurnProposed,
     TurnQuoted,
+    TurnRefused,
 )
 from contracts.parts import (
     CallQuote,
@@ -184,6 +185,11 @@ def forwarded(
             for quote in quotes
         ],
     )
+
+
+def refused(turn: int, rule: str, *calls: str, attempt: int = 1) -> TurnRefused:
+    results = [CallResult(call_id=call_id, content="It was refused.", is_error=True) for call_id in calls]
+    return TurnRefused(turn=turn, attempt=attempt, pack=PACK, rule=rule, results=results)
 
 
 def executed(turn: int, *results: tuple[str, str], duplicate: bool = False, is_error: bool = False) -> TurnExecuted:

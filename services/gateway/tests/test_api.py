@@ -39,6 +39,24 @@ async def test_without_a_token_nothing_is_shown(world: World) -> None:
         problem(await nobody.get("/v1/tickets", headers={"Authorization": "Bearer made.up.token"}), 401)
 
 
+async def test_no_answer_is_kept_by_a_browser_or_a_proxy(world: World) -> None:
+    await world.ticket()
+    async with world.client() as alex, httpx.AsyncClient(base_url=world.url) as nobody:
+        for answer in (
+            await alex.get("/v1/tickets/TCK-2004"),
+            await alex.get("/v1/tickets/TCK-1"),
+            await alex.get("/v1/tickets", params={"limit": 0}),
+            await alex.get("/v1/audit"),
+            await alex.post("/v1/tickets/TCK-2004/runs"),
+            await alex.post("/v1/tickets", content=b"x" * 200_000),
+            await nobody.get("/v1/tickets"),
+            await nobody.get("/openapi.json"),
+            await nobody.get("/tickets"),
+        ):
+            assert answer.headers["cache-control"] == "no-store", answer.url
+        assert "cache-control" not in (await nobody.get("/static/console.css")).headers
+
+
 async def test_a_customer_sees_no_tickets(world: World) -> None:
     async with world.client("cust-C-1004") as tom:
         problem(await tom.get("/v1/tickets"), 403)

@@ -1,16 +1,20 @@
 """The audit rows of a tenant, a page at a time, read from the log: from a time on, of a run, of a person."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections import OrderedDict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from contracts.events import Event
 from contracts.identity import Principal
 from contracts.log import JetStreamLog
 from contracts.parts import Customer
 
 from gateway import audit, paging
 from gateway.audit import Row
+from gateway.audit_run import Case, came_to, changes_something, of_run
+from gateway.audit_tenant import of_tenant
 from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.paging import Place
@@ -25,6 +29,8 @@ from gateway.tenant_facts import TenantFacts
 LOOKS_THROUGH = 5000
 # Clocks of services differ by less than this; the log's order is its own.
 SKEW = timedelta(minutes=1)
+# Runs that one reading remembers; each is what its rows need of its last turn.
+CASES_IN_MEMORY = 5000
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 Found = tuple[Row, Customer | None]
 
@@ -65,56 +71,77 @@ class AuditLog:
 
     async def page(self, asker: Principal, wanted: Wanted, cursor: str | None, limit: int) -> Page:
         """Raises a 404 for a run that is not there, a 400 for a cursor that is not ours."""
-        if wanted.run is not None:
-            return await self._of_run(asker, wanted, wanted.run, cursor, limit)
-        place = paging.read(cursor) or (BEGINNING, str(await self._before(wanted.since)))
-        found, reached = await self._behind(asker.tenant, wanted, place, limit)
-        rows = await self._shown(asker, found)
-        return Page(rows, paging.write(reached) if reached else None)
+        return await self._page(_Reading(asker), wanted, cursor, limit)
 
-    async def pages(self, asker: Principal, wanted: Wanted) -> AsyncIterator[list[Row]]:
-        """All of it."""
-        cursor: str | None = None
+    async def pages(self, asker: Principal, wanted: Wanted, limit: int = paging.LARGEST) -> AsyncIterator[list[Row]]:
+        """All of it, each fact read once."""
+        reading, cursor = _Reading(asker), None
         while True:
-            page = await self.page(asker, wanted, cursor, paging.LARGEST)
+            page = await self._page(reading, wanted, cursor, limit)
             yield page.rows
             cursor = page.next
             if cursor is None:
                 return
 
-    async def _of_run(self, asker: Principal, wanted: Wanted, run: str, cursor: str | None, limit: int) -> Page:
-        rows, customer = audit.of_run((await self._runs.history(asker.tenant, run)).events)
+    async def _page(self, reading: "_Reading", wanted: Wanted, cursor: str | None, limit: int) -> Page:
+        if wanted.run is not None:
+            return await self._of_run(reading, wanted, wanted.run, cursor, limit)
+        place = paging.read(cursor) or (BEGINNING, str(await self._before(wanted.since)))
+        found, reached = await self._behind(reading, wanted, place, limit)
+        return Page(await self._shown(reading, found), paging.write(reached) if reached else None)
+
+    async def _of_run(self, reading: "_Reading", wanted: Wanted, run: str, cursor: str | None, limit: int) -> Page:
+        rows, customer = of_run((await self._runs.history(reading.asker.tenant, run)).events)
         place = paging.read(cursor)
         start = _sequence(place) if place else 0
         found: list[Found] = [(row, customer) for row in rows if wanted.takes(row)]
         more = paging.write((BEGINNING, str(start + limit))) if start + limit < len(found) else None
-        return Page(await self._shown(asker, found[start : start + limit]), more)
+        return Page(await self._shown(reading, found[start : start + limit]), more)
 
-    async def _behind(self, tenant: str, wanted: Wanted, place: Place, limit: int) -> tuple[list[Found], Place | None]:
+    async def _behind(
+        self, reading: "_Reading", wanted: Wanted, place: Place, limit: int
+    ) -> tuple[list[Found], Place | None]:
         """The rows behind a place, and how far was looked; None where that is all."""
-        known: dict[str, tuple[dict[int, list[Row]], Customer | None]] = {}
         found: list[Found] = []
         reached: Place | None = None
         looked = 0
-        async for event in self._log.follow(_sequence(place), tenant, live=False):
+        async for event in self._log.follow(_sequence(place), reading.asker.tenant, live=False):
             if wanted.until is not None and event.time >= wanted.until + SKEW:
                 break
-            if event.key.run not in known:
-                rows, customer = audit.of_run((await self._runs.history(tenant, event.key.run)).events)
-                known[event.key.run] = _by_sequence(rows), customer
-            by_sequence, customer = known[event.key.run]
-            found += [(row, customer) for row in by_sequence.get(event.sequence, ()) if wanted.takes(row)]
+            case = await self._case(reading, event)
+            found += [(row, case.customer) for row in await self._rows(case, event) if wanted.takes(row)]
             looked += 1
             if len(found) >= limit or looked >= LOOKS_THROUGH:
                 reached = max(event.time, place[0]), str(event.sequence)
                 break
-        own = await self._own(tenant, wanted, place[0], reached[0] if reached else None)
+        own = await self._own(reading, wanted, place[0], reached[0] if reached else None)
         return sorted([*found, *own], key=lambda one: one[0].at), reached
 
-    async def _own(self, tenant: str, wanted: Wanted, after: datetime, to: datetime | None) -> list[Found]:
+    async def _case(self, reading: "_Reading", event: Event) -> Case:
+        """The run of a fact, up to before it. The log is asked for the beginnings that the reading has not met only."""
+        if event.ordinal == 0:
+            return reading.keep(event.key.run, Case())
+        if (known := reading.case(event.key.run)) is not None:
+            return known
+        case = Case()
+        for earlier in (await self._runs.history(reading.asker.tenant, event.key.run)).events:
+            if earlier.ordinal < event.ordinal:
+                case.see(earlier)
+        return reading.keep(event.key.run, case)
+
+    async def _rows(self, case: Case, event: Event) -> list[Row]:
+        if not changes_something(event):
+            return case.see(event)
+        later = (await self._runs.history(event.key.tenant, event.key.run)).events
+        return case.see(event, came_to(later, event))
+
+    async def _own(self, reading: "_Reading", wanted: Wanted, after: datetime, to: datetime | None) -> list[Found]:
         """What was set for the tenant behind one time, up to another."""
-        rows = audit.of_tenant((await self._facts.history(tenant)).events)
-        return [(row, None) for row in rows if after < row.at and (to is None or row.at <= to) and wanted.takes(row)]
+        if reading.own is None:
+            reading.own = of_tenant((await self._facts.history(reading.asker.tenant)).events)
+        return [
+            (row, None) for row in reading.own if after < row.at and (to is None or row.at <= to) and wanted.takes(row)
+        ]
 
     async def _before(self, since: datetime | None) -> int:
         """A sequence behind which all facts since then are: times rise with it, but for the skew of clocks."""
@@ -128,28 +155,39 @@ class AuditLog:
             low, high = (middle, high) if early else (low, middle)
         return low
 
-    async def _shown(self, asker: Principal, found: Iterable[Found]) -> list[Row]:
+    async def _shown(self, reading: "_Reading", found: list[Found]) -> list[Row]:
         """As the asker may see them."""
-        found = list(found)
-        if sees_customers(asker) or not found:
+        if sees_customers(reading.asker) or not found:
             return [row for row, _ in found]
-        key = await self._desk.pseudonym_key(asker.tenant)
-        redaction = Redaction(key, self._tenants.of(asker.tenant).currency)
+        redaction = reading.redaction or await self._redaction(reading.asker.tenant)
+        reading.redaction = redaction
+        return await asyncio.to_thread(lambda: [audit.redacted(row, redaction, customer) for row, customer in found])
 
-        def redact() -> list[Row]:
-            return [audit.redacted(row, redaction, customer) for row, customer in found]
+    async def _redaction(self, tenant: str) -> Redaction:
+        return Redaction(await self._desk.pseudonym_key(tenant), self._tenants.of(tenant).currency)
 
-        return await asyncio.to_thread(redact)
+
+class _Reading:
+    """What one reading of the audit, over all its pages, knows of what it has met."""
+
+    def __init__(self, asker: Principal) -> None:
+        self.asker = asker
+        self.own: list[Row] | None = None
+        self.redaction: Redaction | None = None
+        self._cases: OrderedDict[str, Case] = OrderedDict()
+
+    def case(self, run: str) -> Case | None:
+        return self._cases.get(run)
+
+    def keep(self, run: str, case: Case) -> Case:
+        """The latest to begin are kept: what is met again of an older run is rare, and read anew then."""
+        self._cases[run] = case
+        while len(self._cases) > CASES_IN_MEMORY:
+            self._cases.popitem(last=False)
+        return case
 
 
 def _sequence(place: Place) -> int:
     if not (place[1].isascii() and place[1].isdigit() and len(place[1]) <= 18):
         raise Problem(400, "No such page", "The cursor is not one of ours. Leave it out to begin again.")
     return int(place[1])
-
-
-def _by_sequence(rows: list[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.sequence, []).append(row)
-    return found

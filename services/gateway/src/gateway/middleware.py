@@ -21,6 +21,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+# The only thing that is the same for everybody.
+STATIC = "/static/"
 
 
 class BodyLimit:
@@ -72,6 +74,8 @@ class Around:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if not scope["path"].startswith(STATIC):
+                    headers.setdefault("Cache-Control", "no-store")
                 _count(scope, message, time.monotonic() - started)
             await send(message)
 

@@ -1,4 +1,4 @@
-"""Facts, runs and tickets as one person may see them: the one place where personal data goes out of the house."""
+"""Facts, runs and tickets as one person may see them: whole, or with a pseudonym for their customer."""
 
 import asyncio
 from collections.abc import Callable, Iterable

@@ -69,10 +69,7 @@ async def export(ports: Gateway, asker: Principal, wanted: Wanted, form: str) ->
     return StreamingResponse(
         file(),
         media_type=f"{CSV}; charset=utf-8" if form == "csv" else JSON_LINES,
-        headers={
-            "Content-Disposition": f'attachment; filename="audit-{asker.tenant}.{form}"',
-            "Cache-Control": "no-store",
-        },
+        headers={"Content-Disposition": f'attachment; filename="audit-{asker.tenant}.{form}"'},
     )
 
 
