@@ -2,6 +2,7 @@
 
 import asyncio
 
+from agent_runner.erasure import Runs, erase
 from agent_runner.settings import Settings
 from contracts.facts import ReplyGiven, RunCancelled, RunEnded
 from contracts.parts import Limits
@@ -153,6 +154,21 @@ async def test_a_run_that_is_cancelled_while_the_model_speaks_says_no_more_and_t
         await home.until(after, RunEnded)
     assert kinds((await home.history(key)).events) == ["desk.run-started", "desk.run-cancelled"]  # type: ignore[arg-type]
     assert lines(fresh_database)[0]["answer"]["stop_reason"] == "tool_use"
+
+
+async def test_an_answer_that_is_given_while_its_customer_is_erased_is_paid_for_and_not_kept(
+    home: House, told: Settings, director: Director, fresh_database: Database
+) -> None:
+    await director.script("TCK-35", [{"text": "Dear Tom Field", "gate": "erased"}])
+    async with running(told):
+        key = await home.starts("TCK-35-1")
+        await director.asked("TCK-35", at_least=1)
+        await home.says(key, RunCancelled(by=ALEX))
+        await asyncio.to_thread(erase, fresh_database.runner, Runs(tenant="acme", runs=[key.run]))
+        await director.open("erased")
+        await home.nothing_in_hand()
+    [line] = lines(fresh_database)
+    assert (line["answer"], line["spent_micro_usd"] > 0) == (None, True)
 
 
 async def test_a_chat_whose_customer_falls_silent_ends(
