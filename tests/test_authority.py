@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from contracts.bus import Bus
 from contracts.errors import Forbidden
@@ -15,10 +16,16 @@ from contracts.log import JetStreamLog
 from contracts.parts import Person
 from contracts.settings import ServiceSettings
 from contracts.subjects import RunKey
+from psycopg import sql
+from turngate.databases import KEEPS
 from turngate.running import RunningSystem
+from turngate.testing import Database
 
 from . import attack as attacks
-from .attack import Attempt, attack, written
+from .attack import attack, written
+from .attack_broker import how_refused
+from .attack_database import THEIRS, planted
+from .attempts import Attempt
 from .test_money import forward
 from .world import DONE, Case, Run, open_case, refund, turn
 
@@ -52,10 +59,31 @@ def test_whatever_a_stolen_credential_tries_is_refused(attempts: list[Attempt]) 
 
 
 def test_everything_is_tried_with_every_credential(attempts: list[Attempt]) -> None:
-    with_tables = {keep.service for keep in attacks.KEEPS}
+    with_tables = {keep.service for keep in KEEPS}
+    assert len(attempts) > 4000
     for service in attacks.SERVICES:
         tried = {attempt.what for attempt in attempts if attempt.who == service}
         assert tried == {*attacks.BROKER, *(attacks.TABLES if service in with_tables else ())}
+
+
+def test_who_is_refused_alone_is_not_taken_to_be_refused_in_a_queue() -> None:
+    alone, queued = 'permissions violation for subscription to "run.>"', 'subscription to "run.>" using queue "thief"'
+    assert how_refused([alone], "run.>", "") == alone
+    assert how_refused([alone], "run.>", "thief") is None
+    assert how_refused([queued], "run.>", "") is None
+    assert how_refused([alone, queued], "run.>", "thief") == queued
+
+
+def test_each_table_has_a_row_of_another_tenant_while_it_is_attacked(postgres: Database) -> None:
+    with psycopg.connect(postgres.superuser) as connection:
+        bound = connection.execute(
+            "select table_schema, table_name from information_schema.columns where column_name = 'tenant'"
+        ).fetchall()
+        assert len(bound) > 10
+        with planted(postgres.superuser, bound):
+            for schema, table in bound:
+                query = sql.SQL("select count(*) from {} where tenant = %s").format(sql.Identifier(schema, table))
+                assert connection.execute(query, [THEIRS]).fetchone() == (1,), table
 
 
 def test_the_table_in_the_threat_model_is_what_came_of_the_attack(attempts: list[Attempt]) -> None:
