@@ -1,11 +1,7 @@
 """The console in a real browser: what a person sees, does and reads while runs go on."""
 
 import asyncio
-import os
-import shutil
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import jwt
@@ -14,11 +10,24 @@ from axe_playwright_python.async_playwright import Axe
 from contracts.facts import HoldExpired
 from contracts.parts import Json, Person
 from gateway import app
-from playwright.async_api import Browser, BrowserContext, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, expect
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from .browsing import (
+    IN_A_BROWSER,
+    RUN,
+    accessible,
+    browser,
+    chromium,
+    nothing_left,
+    opened,
+    picture,
+    sideways,
+    sign_in,
+    world,
+)
 from .conftest import World, connect, gateway
 from .facts import (
     ISSUER,
@@ -33,54 +42,9 @@ from .facts import (
     story_to_the_hold,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-NAMES = ("chromium", "google-chrome", "chrome", "msedge")
-RUN = "TCK-2004-1"
+pytestmark = [*IN_A_BROWSER, pytest.mark.timeout(120)]
+__all__ = ["browser", "chromium", "nothing_left", "world"]  # fixtures
 MONEY = refund("c-2")
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The browser's path. Without one the tests are skipped, or fail where TURNGATE_BROWSER=required."""
-    path = os.environ.get("TURNGATE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        message = "no Chromium: put one on PATH, or its path into TURNGATE_CHROMIUM"
-        if os.environ.get("TURNGATE_BROWSER") == "required":
-            pytest.fail(message)
-        pytest.skip(f"browser tests skipped: {message}")
-    return path
-
-
-@pytest.fixture
-async def browser(chromium: str) -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield browser
-        await browser.close()
-
-
-async def sign_in(browser: Browser, world: World, person: str, **options: Any) -> BrowserContext:
-    context = await browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
-    context.set_default_timeout(15_000)
-    page = await context.new_page()
-    await page.goto(f"{world.url}/sign-in")
-    await page.locator("form", has=page.locator(f"input[value={person}]")).get_by_role("button").click()
-    await page.wait_for_url("**/tickets")
-    await page.close()
-    return context
-
-
-async def opened(context: BrowserContext, world: World, path: str, *, live: bool = True) -> Page:
-    page = await context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"the page's script failed: {error}"))
-    await page.goto(world.url + path)
-    if live:
-        await expect(page.locator("#live")).to_have_text("Live", timeout=15_000)
-    return page
 
 
 def rows(page: Page, run: str = RUN) -> Locator:
@@ -287,6 +251,33 @@ async def test_who_signs_in_after_somebody_else_sees_their_own_streams(world: Wo
     await expect(page).to_have_title("(2) Approvals · Turngate")
 
 
+async def test_signing_out_in_one_tab_takes_everything_off_the_others(world: World, browser: Browser) -> None:
+    await held_run(world)
+    await world.ticket("TCK-3", subject="Tom's other jacket")
+    context = await sign_in(browser, world, "sam")
+    run, fresh, here = [
+        await opened(context, world, path) for path in ("/tickets/TCK-2004", "/tickets/TCK-3", "/tickets")
+    ]
+    await run.locator(f"#decide-{RUN}").get_by_text("Decline", exact=False).first.click()
+    await run.locator(".declining textarea").fill("It was worn")
+
+    await here.get_by_role("button", name="Sign out").click()
+
+    for page in (run, fresh):
+        await expect(page.locator("#lost")).to_contain_text("Signed out")
+        await expect(page).to_have_title("Signed out · Turngate")
+        await expect(page.locator("body")).not_to_contain_text("Tom")
+        await expect(page.locator("body")).not_to_contain_text("jacket")
+        await expect(page.locator("main").get_by_role("button")).to_have_count(0)
+    await expect(run.get_by_label("What you had typed, not sent")).to_have_value("It was worn")
+    found = await Axe().run(run)
+    assert found.violations_count == 0, found.generate_report()
+    await picture(run, "signed-out")
+    await run.get_by_role("link", name="Sign in").click()
+    await run.locator("form", has=run.locator("input[value=sam]")).get_by_role("button").click()
+    await run.wait_for_url("**/tickets/TCK-2004")
+
+
 async def test_a_hold_that_expires_while_someone_is_about_to_approve_is_disarmed(
     world: World, browser: Browser
 ) -> None:
@@ -387,27 +378,13 @@ async def test_text_from_outside_is_inert(world: World, browser: Browser) -> Non
         assert await sideways(page) <= 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-async def test_every_page_is_accessible_and_fits(world: World, browser: Browser, scheme: str, width: int) -> None:
+async def test_every_page_is_accessible_and_fits(world: World, browser: Browser) -> None:
     await held_run(world)
     await world.others.say("TCK-2-1", started("TCK-2"), *story_to_the_hold()[1:], *story_from_the_hold())
     await world.ticket("TCK-3")
     await world.seen("TCK-2-1")
-    viewport = {"width": width, "height": 844}
-    context = await sign_in(browser, world, "sam", color_scheme=scheme, viewport=viewport)
-    pictures = os.environ.get("TURNGATE_PICTURES")
+    context = await sign_in(browser, world, "sam")
     for path in ("/tickets", "/tickets/TCK-2004", "/tickets/TCK-2", "/tickets/TCK-3", "/approvals", "/sign-in"):
         page = await opened(context, world, path, live=path != "/sign-in")
-        found = await Axe().run(page)
-        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
-        for narrow in (320, width):
-            await page.set_viewport_size({"width": narrow, "height": 844})
-            assert await sideways(page) <= 0, f"{path} scrolls sideways at {narrow}"
-        if pictures:
-            await page.screenshot(path=Path(pictures) / f"{path.strip('/').replace('/', '-')}-{scheme}-{width}.png")
+        await accessible(page, 390, 1440)
         await page.close()
-
-
-async def sideways(page: Page) -> int:
-    return int(await page.evaluate("document.documentElement.scrollWidth - innerWidth"))

@@ -1,22 +1,30 @@
 """The stop switch and the audit in a real browser: what is set is on every page at once, and every page can be read."""
 
-import os
 from pathlib import Path
-from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
 from contracts.parts import Customer
 from playwright.async_api import Browser, expect
 
+from .browsing import (
+    IN_A_BROWSER,
+    accessible,
+    browser,
+    chromium,
+    nothing_left,
+    opened,
+    picture,
+    sideways,
+    sign_in,
+    world,
+)
 from .conftest import World
 from .facts import started, story_to_the_hold
 from .test_audit import story
-from .test_browser import browser, chromium, opened, sideways, sign_in
 from .test_stops import approvals
 
-__all__ = ["browser", "chromium"]  # fixtures
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+__all__ = ["browser", "chromium", "nothing_left", "world"]  # fixtures
+pytestmark = [*IN_A_BROWSER, pytest.mark.timeout(120)]
 
 
 async def test_a_stop_is_on_every_open_page_as_soon_as_it_is_set_and_gone_when_it_is_lifted(
@@ -68,11 +76,7 @@ BROKEN = """() => [...document.querySelectorAll("table.audit td")].flatMap((cell
 })"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-async def test_long_words_wrap_and_short_ones_stay_whole(
-    world: World, browser: Browser, scheme: Any, width: int
-) -> None:
+async def test_long_words_wrap_and_short_ones_stay_whole(world: World, browser: Browser) -> None:
     long = Customer(id="C-1", name=None, email=f"{'a' * 290}@mail.example")
     for ticket, started_too in (("TCK-1", False), ("TCK-2", True)):
         await world.ticket(ticket, subject="W" * 300, body="b" * 300, customer=long)
@@ -82,43 +86,39 @@ async def test_long_words_wrap_and_short_ones_stay_whole(
             await world.others.say(f"{ticket}-1", first.model_copy(update={"ticket": ours}), *story_to_the_hold()[1:])
             await world.seen(f"{ticket}-1")
     await story(world)
-    viewport: Any = {"width": width, "height": 844}
-    ari = await sign_in(browser, world, "ari", color_scheme=scheme, viewport=viewport)
-    sam = await sign_in(browser, world, "sam", color_scheme=scheme, viewport=viewport)
-    for context, path in ((ari, "/audit"), (sam, "/tickets/TCK-1"), (sam, "/tickets/TCK-2")):
+    ari, sam = [await sign_in(browser, world, person) for person in ("ari", "sam")]
+    for context, path in (
+        (ari, "/audit"),
+        (sam, "/tickets/TCK-1"),
+        (sam, "/tickets/TCK-2"),
+        (sam, "/tickets"),
+        (sam, "/approvals"),
+    ):
         page = await opened(context, world, path)
-        if pictures := os.environ.get("TURNGATE_PICTURES"):
-            await page.screenshot(path=Path(pictures) / f"{path.strip('/').replace('/', '-')}-{scheme}-{width}.png")
-        assert await sideways(page) <= 0, f"{path} scrolls sideways"
-        if path == "/audit":
-            assert await page.evaluate(BROKEN) == []
-        else:
-            title = await page.locator("h1").bounding_box()
-            assert title is not None
-            assert title["width"] >= 200, "a subject without a space is no column of letters"
+        for width in (390, 1280, 1600):
+            await page.set_viewport_size({"width": width, "height": 844})
+            await picture(page, f"long-{width}")
+            assert await sideways(page) <= 0, f"{path} scrolls sideways at {width}"
+            if path == "/audit":
+                assert await page.evaluate(BROKEN) == [], width
+            elif "TCK" in path:
+                title = await page.locator("h1").bounding_box()
+                assert title is not None
+                assert title["width"] >= 200, "a subject without a space is no column of letters"
         await page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-async def test_both_pages_are_accessible_and_fit(world: World, browser: Browser, scheme: Any, width: int) -> None:
+async def test_both_pages_are_accessible_and_fit(world: World, browser: Browser) -> None:
     await approvals(world)
     await story(world)
-    viewport: Any = {"width": width, "height": 844}
     folder = world.settings.tenants_dir / "acme"
     folder.mkdir(parents=True)
     (folder / "tenant.yaml").write_text("name: Acme Outdoor\npolicy_pack: acme\ncurrency: GBP\n")
-    context = await sign_in(browser, world, "ada", color_scheme=scheme, viewport=viewport)
+    context = await sign_in(browser, world, "ada")
     async with world.client("ada") as ada:
         await ada.post("/v1/stops", json={"tool": "issue_refund", "above_minor": 10000, "reason": "a strange pattern"})
     for path in ("/audit", "/stops", "/approvals"):
         page = await opened(context, world, path)
         await expect(page.locator("#stops")).to_contain_text("is stopped")
-        found = await Axe().run(page)
-        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
-        for narrow in (320, width):
-            await page.set_viewport_size({"width": narrow, "height": 844})
-            assert await sideways(page) <= 0, f"{path} scrolls sideways at {narrow}"
-        if pictures := os.environ.get("TURNGATE_PICTURES"):
-            await page.screenshot(path=Path(pictures) / f"{path.strip('/')}-{scheme}-{width}.png")
+        await accessible(page, 390, 1440)
         await page.close()

@@ -10,12 +10,12 @@ from contracts.parts import Json, Needs, Person
 from contracts.people import may_release
 from playwright.async_api import Browser, Page, expect
 
+from .browsing import IN_A_BROWSER, browser, chromium, nothing_left, sign_in, world
 from .conftest import World
 from .facts import ALEX, ISSUER, SAM, held, refund, started, story_to_the_hold
-from .test_browser import browser, chromium, sign_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(280)]
-__all__ = ["browser", "chromium"]  # fixtures
+pytestmark = [*IN_A_BROWSER, pytest.mark.timeout(280)]
+__all__ = ["browser", "chromium", "nothing_left", "world"]  # fixtures
 ROLES = {"ari": "auditor", "ada": "admin", "lee": "lead", "sam": "approver", "alex": "operator"}
 SCOPES = {"stop-set": "stop", "stop-lifted": "stop", "budget-set": "stop", "policy-promoted": "policy"}
 START = ("/tickets?state=all", "/tickets", "/approvals")

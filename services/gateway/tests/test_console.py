@@ -133,6 +133,29 @@ async def test_an_auditor_is_shown_no_action_at_all(world: World) -> None:
         assert re.findall(r'<form[^>]*action="([^"?]*)', page) == ["/sign-out"]
 
 
+async def test_what_a_person_is_refused_is_said_for_a_person(world: World) -> None:
+    async with browser(world) as sam:
+        missing = await sam.get("/chat")
+        ticket = await sam.get("/tickets/TCK-9")
+    async with browser(world, None) as nobody:
+        sent = await nobody.post("/tickets/TCK-2004/runs")
+        led = await nobody.get("/tickets")
+    assert (missing.status_code, ticket.status_code, sent.status_code, led.status_code) == (404, 404, 401, 303)
+    assert "nothing at this address" in missing.text
+    assert "There is no ticket of that name" in ticket.text
+    assert "Nothing was done. Sign in, and do it again." in sent.text
+    for page in (missing, ticket, sent):
+        assert not re.search("openapi|Bearer|Authorization", page.text)
+
+
+async def test_a_ticket_without_a_subject_can_be_opened_from_the_list(world: World) -> None:
+    await world.ticket(subject=" ")
+    async with browser(world) as sam:
+        pages = [(await sam.get(path)).text for path in ("/tickets", "/tickets/TCK-2004")]
+    assert '<a href="/tickets/TCK-2004"><bdi>No subject</bdi></a>' in pages[0]
+    assert "<h1><bdi>No subject</bdi></h1>" in pages[1]
+
+
 async def test_another_tenants_ticket_is_not_there(world: World) -> None:
     await world.ticket()
     await world.others.say("TCK-2004-1", started())

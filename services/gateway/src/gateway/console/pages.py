@@ -30,6 +30,9 @@ router = APIRouter(include_in_schema=False)
 LATELY = timedelta(minutes=30)
 MOST_ROWS = 1000
 MOST_TICKETS = 500
+# What the API says of these is for programs.
+NO_SUCH_PAGE = Problem(404, "No such page", "There is nothing at this address. It may be mistyped, or out of date.")
+NOT_SIGNED_IN = Problem(401, "You are not signed in", "Nothing was done. Sign in, and do it again.")
 
 
 async def reader(request: Request, asker: Annotated[Principal, Depends(may("read"))]) -> Principal:
@@ -126,6 +129,8 @@ def problem_page(request: Request, problem: Problem) -> Response:
     """A refusal for a person: a 401 leads to the sign-in, the rest is a page that says what to do."""
     if problem.status == 401:
         return to_the_sign_in(request, problem)
+    if problem.status == 404 and "endpoint" not in request.scope:
+        problem = NO_SUCH_PAGE
     return html("problem.html", problem.status, problem=problem, back=inside(request.headers.get("x-back", "/tickets")))
 
 
@@ -135,7 +140,7 @@ def to_the_sign_in(request: Request, problem: Problem) -> Response:
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         response: Response = RedirectResponse(f"/sign-in?next={quote(target, safe='/')}", 303)
     else:
-        response = outside(problem, "Nothing was sent. Sign in, and do it again.")
+        response = outside(NOT_SIGNED_IN if "WWW-Authenticate" in problem.headers else problem)
     if cookie_name(request, COOKIE) in request.cookies:
         keep(request, response, COOKIE, "", 0)
     return response

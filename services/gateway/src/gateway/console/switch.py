@@ -21,7 +21,7 @@ PAGE = "/stops"
 
 @router.get("")
 async def page(ports: Ports, asker: Stopper, request: Request) -> Response:
-    await ports.tenancy.stops(asker.tenant)
+    await ports.tenancy.stops(asker.tenant)  # who has just set one here is shown it
     shell = await pages.around(ports, asker, "stops", request)
     return pages.html("stops.html", **shell, tools=await ports.tenancy.stoppable(asker.tenant))
 

@@ -31,19 +31,47 @@ on("status", (status) => {
   }
   since = Date.now();
   disarm();
-  banner = setTimeout(() => show(status), status === "out" ? 0 : 3000);
+  if (status === "out") out();
+  else banner = setTimeout(show, 3000);
 });
 
-function show(status) {
-  const out = status === "out";
-  lost.querySelector("b").textContent = out ? "Signed out" : "Reconnecting";
-  lost.querySelector("span").textContent = out
-    ? "This page no longer changes. What you typed stays here."
-    : `lost ${Math.round((Date.now() - since) / 1000)} s ago. Deciding is off until this page is current.`;
-  lost.querySelector("button").hidden = out;
-  lost.querySelector("a").hidden = !out;
+function show() {
+  lost.querySelector("b").textContent = "Reconnecting";
+  lost.querySelector("span").textContent = `lost ${Math.round((Date.now() - since) / 1000)} s ago. Deciding is off until this page is current.`;
   lost.hidden = false;
-  if (!out) banner = setTimeout(() => show(status), 1000);
+  banner = setTimeout(show, 1000);
+}
+
+// Whoever sits here next shall find nobody's data and nothing to press: only the way in, and what the person typed.
+function out() {
+  const typed = [...document.querySelectorAll("main textarea, main input:not([type=hidden], [type=checkbox])")]
+    .filter((field) => field.value.trim() && field.value !== field.defaultValue)
+    .map((field) => field.value);
+  leaveAll();
+  document.title = "Signed out · Turngate";
+  document.querySelector(".rail .foot .who")?.remove();
+  for (const count of document.querySelectorAll("[data-count]")) count.textContent = "";
+  for (const open of document.querySelectorAll("dialog[open]")) open.close();
+  lost.querySelector("b").textContent = "Signed out";
+  lost.querySelector("span").textContent = "What was on this page is gone from it. Nothing more is sent.";
+  lost.querySelector("button").hidden = true;
+  lost.querySelector("a").hidden = false;
+  lost.querySelector("a").href = `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
+  lost.hidden = false;
+  const heading = Object.assign(document.createElement("h1"), { className: "vh", textContent: "Signed out" });
+  document.getElementById("main").replaceChildren(heading, lost, ...(typed.length ? [kept(typed)] : []));
+}
+
+function kept(typed) {
+  const field = document.createElement("div");
+  field.className = "field kept";
+  const label = document.createElement("label");
+  label.htmlFor = "kept";
+  label.textContent = "What you had typed, not sent";
+  const words = document.createElement("textarea");
+  Object.assign(words, { id: "kept", className: "input", readOnly: true, rows: 4, value: typed.join("\n\n") });
+  field.append(label, words);
+  return field;
 }
 
 on("state", ({ open, waiting }) => {

@@ -20,7 +20,7 @@ document.addEventListener("submit", async (event) => {
       headers: { Accept: "application/json", "Idempotency-Key": form.dataset.key },
     });
     if (answer.ok) return done(form, await answer.json());
-    if (answer.status === 401) return refused(form, { title: "Signed out", detail: "Nothing was sent. Sign in again." });
+    if (answer.status === 401) return refused(form, { title: "Signed out", detail: "Nothing was done. Sign in again." });
     const problem = await answer.json();
     if (answer.status < 500) delete form.dataset.key;
     refused(form, problem);

@@ -69,13 +69,8 @@ function ready(form, is, body = "") {
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form[data-quote]");
   if (form && event.target.name.startsWith("argument.")) later(form);
-  else if (form && isShownBut(form)) form.dataset.shown = typed(form);
+  else if (form?.dataset.shown) form.dataset.shown = typed(form); // a note changes nothing of what the call would do
 });
-
-// A note changes nothing of what the call would do.
-function isShownBut(form) {
-  return Boolean(form.dataset.shown);
-}
 
 // A card that came anew has lost its answer; what the person typed is still in it.
 function again() {
