@@ -17,7 +17,7 @@ from contracts.bus import Bus
 from contracts.events import Draft, Event
 from contracts.facts import CallDecided, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.log import JetStreamLog
-from contracts.parts import CallQuote, Customer, Needs, Pack, Person
+from contracts.parts import CallQuote, Needs, Pack, Person
 from contracts.subjects import TENANTS, RunKey, TenantKey
 from contracts.tenant_facts import PolicyPromoted
 from contracts.testing import PATIENCE, World, person, started, world
@@ -30,7 +30,7 @@ from structlog.testing import capture_logs
 from turngate.testing import NatsAccess
 
 from .quotes import first_ever, read, refund
-from .told import ALEX, KEY, LEE, SAM, SUE
+from .told import ALEX, KEY, LEE, SAM, SUE, by_address_only
 
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "tenants"
 
@@ -115,9 +115,7 @@ async def test_nothing_that_is_personal_is_readable_to_it_and_what_people_say_co
 async def test_an_approver_who_is_the_customer_is_known_by_the_shops_id_where_the_ticket_names_an_address_only(
     fresh_nats: NatsAccess, others: World
 ) -> None:
-    ticket = started(ALEX).ticket
-    by_address = ticket.model_copy(update={"customer": Customer(email="tom@example.org")})
-    await others.say(KEY, started(ALEX).model_copy(update={"ticket": by_address}))
+    await others.say(KEY, by_address_only())
     async with policy(fresh_nats):
         await quoted(others, KEY, paying("a", 18_000))
         await others.hear(KEY, "policy.turn-held")

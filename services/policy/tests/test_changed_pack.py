@@ -1,10 +1,38 @@
 """The pack changes while a turn waits for people: it keeps those it was held for, and nothing passes the new limits."""
 
-from contracts.facts import TurnHeld, TurnRefused
+import pytest
+from contracts.facts import TurnForwarded, TurnHeld, TurnRefused
 from policy.pack import parse
 
 from .quotes import PACK, read, refund
 from .told import LEE, SAM, SUE, Told, verdicts
+
+NEWER = PACK.replace("version: 3", "version: 4")
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        (NEWER, TurnForwarded),
+        (PACK + "# said otherwise\n", TurnForwarded),
+        (NEWER.replace("automatic_up_to: 5000", "automatic_up_to: 40000"), TurnForwarded),
+        (NEWER.replace("- up_to: 50000", "- up_to: 50000\n      people: 2"), TurnRefused),
+        (NEWER.replace("50000", "6000").replace("200000", "7000"), TurnRefused),
+        (PACK, TurnForwarded),
+    ],
+    ids=["another version", "another text", "looser", "more people", "a lower cap", "the same"],
+)
+def test_each_fact_names_the_pack_that_was_in_force_when_it_was_said(
+    run: Told, text: str, becomes: type[TurnForwarded | TurnRefused]
+) -> None:
+    held = run.quote(refund())
+    before, run.pack = run.pack, parse(text)
+
+    answer = run.decide(SAM, refund())
+
+    assert isinstance(held, TurnHeld)
+    assert isinstance(answer, becomes)
+    assert (held.pack, answer.pack) == (before.stamp, run.pack.stamp)
 
 
 def test_a_lower_cap_binds_a_turn_that_waits(run: Told) -> None:

@@ -4,13 +4,18 @@ from datetime import timedelta
 
 import pytest
 from contracts.facts import CallDecided, RunCancelled, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
-from contracts.parts import Guard, Person, Verdict
+from contracts.parts import CallQuote, Guard, Person, Verdict
 from contracts.testing import person
 from policy import domain
-from policy.pack import PolicyPack
+from policy.pack import PolicyPack, parse
 
-from .quotes import read, refund, write
-from .told import ALEX, LEE, LIA, SAM, SUE, Told, verdicts
+from .quotes import PACK, read, refund, write
+from .told import ALEX, LEE, LIA, SAM, SUE, Told, by_address_only, verdicts
+
+
+def approval(quote: CallQuote, by: Person) -> CallDecided:
+    return CallDecided(turn=1, call_id=quote.call_id, digest=quote.digest, decision="approve", by=by)
+
 
 # A fresh quote
 
@@ -43,8 +48,7 @@ def test_without_a_pack_nothing_runs_and_each_call_is_told_why(run: Told) -> Non
 
 def test_a_hold_whose_pack_is_gone_is_refused_by_the_next_decision(run: Told) -> None:
     run.quote(refund("a"))
-    digest = refund("a").digest
-    event = run.say(CallDecided(turn=1, call_id="a", digest=digest, decision="approve", by=SAM))
+    event = run.say(approval(refund("a"), SAM))
 
     draft = domain.react(run.history, event, None)
 
@@ -115,6 +119,40 @@ def test_nothing_is_said_of_a_run_that_has_ended(run: Told) -> None:
     assert run.quote(read(), turn=2) is None
 
 
+def test_of_two_quotes_that_wait_only_the_later_is_answered(run: Told) -> None:
+    old, new = (run.say(TurnQuoted(turn=1, attempt=attempt, quotes=[read()])) for attempt in (1, 2))
+
+    assert run.hear(old) is None
+    assert isinstance(run.hear(new), TurnForwarded)
+
+
+def test_a_quote_that_was_held_brings_nothing_more_when_it_is_heard_again(run: Told) -> None:
+    quoted = run.say(TurnQuoted(turn=1, attempt=1, quotes=[refund()]))
+    run.hear(quoted)
+    decided = run.say(approval(refund(), SAM))
+
+    assert run.hear(quoted) is None
+    assert verdicts(run.hear(decided)) == {"a": "run"}
+
+
+def test_a_decision_that_is_heard_before_anything_was_held_says_nothing(run: Told) -> None:
+    quoted = run.say(TurnQuoted(turn=1, attempt=1, quotes=[refund()]))
+    decided = run.say(approval(refund(), SAM))
+
+    assert run.hear(decided) is None
+    assert isinstance(run.hear(quoted), TurnHeld)
+
+
+def test_a_decision_on_an_earlier_turn_says_nothing_of_a_later_one_that_waits(run: Told) -> None:
+    run.quote(refund("a"))
+    decided = run.say(approval(refund("a"), SAM))
+    run.hear(decided)
+    run.quote(refund("b"), turn=2)
+    run.pack = parse(PACK.replace("50000", "6000").replace("200000", "7000"))
+
+    assert run.hear(decided) is None
+
+
 def test_a_later_turn_is_judged_by_itself(run: Told) -> None:
     run.quote(refund("a", 18000))
     run.decide(SAM, refund("a", 18000), "decline")
@@ -162,14 +200,18 @@ def test_a_turn_waits_until_each_of_its_holds_is_settled(run: Told) -> None:
 
 def test_both_decisions_being_there_the_first_to_be_heard_ends_the_hold_and_the_other_says_nothing(run: Told) -> None:
     run.quote(refund("a"), refund("b", today=36000))
-    facts = [
-        CallDecided(turn=1, call_id=quote.call_id, digest=quote.digest, decision="approve", by=by)
-        for quote, by in ((refund("a"), SAM), (refund("b"), SUE))
-    ]
-    events = [run.say(fact) for fact in facts]
+    events = [run.say(approval(quote, by)) for quote, by in ((refund("a"), SAM), (refund("b"), SUE))]
 
     assert verdicts(run.hear(events[0])) == {"a": "run", "b": "run"}
     assert run.hear(events[1]) is None
+
+
+def test_what_enough_people_have_approved_is_settled_though_one_more_declines_it(run: Told) -> None:
+    run.quote(refund("a"), refund("b", today=36000))
+    run.decide(SAM, refund("a"))
+
+    assert run.decide(SUE, refund("a"), "decline") is None
+    assert verdicts(run.decide(SUE, refund("b"))) == {"a": "run", "b": "run"}
 
 
 def test_an_expired_hold_counts_as_declined_and_the_rest_runs(run: Told) -> None:
@@ -216,6 +258,17 @@ def test_a_decision_by_someone_who_may_not_counts_for_nothing(run: Told, by: Per
     assert run.decide(by, refund()) is None, why
     assert run.decide(by, refund(), "decline") is None, why
     assert verdicts(run.decide(SAM, refund())) == {"a": "run"}
+
+
+def test_neither_the_tickets_customer_nor_whom_the_call_is_about_decides_on_it(run: Told) -> None:
+    anothers, by_address = refund(customer="C-2"), Told(run.pack, begun=by_address_only())
+    run.quote(anothers)
+    by_address.quote(refund())
+
+    for decision in ("approve", "decline"):
+        assert [run.decide(person(who, "lead"), anothers, decision) for who in ("C-1004", "C-2")] == [None, None]
+        assert by_address.decide(person("C-1004", "lead"), refund(), decision) is None
+    assert verdicts(by_address.decide(SAM, refund())) == {"a": "run"}
 
 
 def test_the_requesters_namesake_of_another_issuer_is_another_person(run: Told) -> None:

@@ -10,7 +10,7 @@ from contracts.testing import person
 from policy.pack import parse
 
 from .quotes import PACK, read, refund
-from .told import ALEX, LEE, LIA, SAM, SUE, Told, verdicts
+from .told import ALEX, LEE, LIA, SAM, SUE, Told, by_address_only, verdicts
 
 
 def edit(run: Told, by: Person, quote: CallQuote, amount: int = 12_000, **more: Any) -> object:
@@ -131,6 +131,7 @@ def test_an_editors_own_limit_is_held_against_what_the_call_became(run: Told) ->
     held = again.quote(changed(refund("a"), 12_001), attempt=2)
     assert isinstance(held, TurnHeld)
     assert held.holds[0].edited_by == limited
+    assert again.decide(limited, changed(refund("a"), 12_001), "decline") is None, "by now they have asked for it"
 
 
 def test_own_limits_are_not_split_away_over_a_turns_calls(run: Told) -> None:
@@ -182,6 +183,17 @@ def test_a_change_by_someone_who_may_decide_nothing_releases_nothing(run: Told, 
     assert held.holds[0].edited_by == by
     assert run.decide(by, changed(refund("a"), 12_000)) is None
     assert verdicts(run.decide(SAM, changed(refund("a"), 12_000))) == {"a": "run"}
+
+
+def test_a_change_by_whom_the_call_is_about_releases_nothing(run: Told) -> None:
+    tom, by_address = person("C-1004", "lead"), Told(run.pack, begun=by_address_only())
+    by_address.quote(refund("a"))
+    edit(by_address, tom, refund("a"))
+
+    held = by_address.quote(changed(refund("a"), 12_000), attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert held.holds[0].edited_by == tom
 
 
 def test_a_quote_that_claims_an_edit_that_nobody_made_is_held(run: Told) -> None:

@@ -1,6 +1,7 @@
 """Several runs at once against one day's limits: whatever is quoted before whatever is paid, none is exceeded."""
 
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from contracts.facts import Fact, TurnForwarded, TurnHeld, TurnRefused
@@ -25,6 +26,7 @@ refunds = st.tuples(
 at_once = st.lists(st.lists(refunds, min_size=1, max_size=2), min_size=2, max_size=8)
 
 
+@cache
 def limited(then: str) -> PolicyPack:
     return parse(PACK.replace("writes:", LIMITS.replace("THEN", then)))
 
@@ -95,6 +97,7 @@ def test_of_two_runs_at_once_the_second_waits_for_the_cooling_off_of_the_first()
     assert isinstance(shop.quote(later, [("C-1", 300)], 1), TurnForwarded)
 
 
+LOW_TIERS = parse(PACK.replace("up_to: 50000", "up_to: 10000").replace("up_to: 200000", "up_to: 15000"))
 LIMITED = (SAM.model_copy(update={"limit_minor": 9000}), SUE, LEE)
 
 
@@ -102,13 +105,11 @@ LIMITED = (SAM.model_copy(update={"limit_minor": 9000}), SUE, LEE)
 def test_runs_at_once_pay_nothing_that_the_customers_day_all_together_needs_more_people_for(
     turns: list[list[Refund]], people: list[Person], chance: Any
 ) -> None:
-    tiers = PACK.replace("up_to: 50000", "up_to: 10000").replace("up_to: 200000", "up_to: 15000")
-
     def some(run: Told) -> Fact | None:
         answers = [run.decide(by, quote) for quote in run.last_quotes for by in chance.sample(people, len(people))]
         return next((answer for answer in answers if answer), None)
 
-    shop, _ = all_at_once(parse(tiers), turns, chance.shuffle, some)
+    shop, _ = all_at_once(LOW_TIERS, turns, chance.shuffle, some)
 
     for _, today, word in shop.receipts:
         names = {by.subject for by in LIMITED if by.subject in word.split("Released by ")[-1]}

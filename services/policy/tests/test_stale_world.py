@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 from contracts.facts import TurnForwarded, TurnHeld, TurnRefused
-from contracts.parts import CallQuote, Guard
+from contracts.parts import CallQuote, Guard, Needs
 from policy.pack import parse
 
 from .quotes import PACK, read, refund
@@ -159,6 +159,19 @@ def test_a_decline_stands_whatever_the_call_would_do_by_now(run: Told) -> None:
 
     assert verdicts(run.quote(read("r"), refund("a", 900), attempt=2)) == {"r": "run", "a": "declined"}
     assert verdicts(run.quote(read("r"), refund("a", 300_000), attempt=3)) == {"r": "run", "a": "declined"}
+
+
+def test_what_was_declined_counts_towards_nothing_that_is_judged_after_it(run: Told) -> None:
+    first, second = refund("a", 30_000), refund("b", 30_000, today=60_000)
+    run.quote(first, second)
+    run.decide(SAM, first, "decline")
+    run.decide(SAM, second)
+    run.decide(LEE, second)
+
+    held = run.quote(first, refund("b", 30_000, state="partly refunded"), attempt=2)
+
+    assert isinstance(held, TurnHeld)
+    assert [(hold.call_id, hold.needs) for hold in held.holds] == [("b", Needs(amount_minor=30_000))]
 
 
 def test_after_three_attempts_the_turn_is_refused(run: Told) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contracts.events import Draft, Event
-from contracts.facts import CallDecided, Fact, HoldExpired, TurnForwarded, TurnQuoted
+from contracts.facts import CallDecided, Fact, HoldExpired, RunStarted, TurnForwarded, TurnQuoted
 from contracts.history import History
 from contracts.memory import MemoryLog
 from contracts.parts import CallQuote, Person
@@ -28,15 +28,22 @@ def verdicts(fact: object) -> dict[str, str]:
     return {verdict.call_id: verdict.verdict for verdict in fact.verdicts}
 
 
+def by_address_only() -> RunStarted:
+    """A run whose ticket names no customer of the shop's, only an e-mail address."""
+    begun = started(ALEX)
+    customer = begun.ticket.customer.model_copy(update={"id": None})
+    return begun.model_copy(update={"ticket": begun.ticket.model_copy(update={"customer": customer})})
+
+
 class Told:
     """A history that grows by what is said in it, a second after the last fact unless told otherwise."""
 
-    def __init__(self, pack: PolicyPack, requested_by: Person = ALEX) -> None:
+    def __init__(self, pack: PolicyPack, requested_by: Person = ALEX, begun: RunStarted | None = None) -> None:
         self.now = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
         self.log = MemoryLog(clock=lambda: self.now)
         self.pack = pack
         self._sealed: dict[str, Event] = {}
-        self.say(started(requested_by))
+        self.say(begun or started(requested_by))
 
     @property
     def history(self) -> History:
