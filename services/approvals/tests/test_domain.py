@@ -151,6 +151,8 @@ def test_whom_a_quote_is_about_does_not_decide_on_it_where_the_ticket_names_an_a
     assert "your own ticket" in detail(run.ask(tom, hold(), "decline"))
     run.say(CallDecided(turn=1, call_id="a", digest=hold().digest, decision="approve", by=tom))
     assert status(run.ask(SAM, hold())) == 200, "whoever recorded it, theirs fills no seat"
+    run.say(RunCancelled(by=ALEX))
+    assert "your own ticket" in detail(run.ask(tom, hold(), "decline")), "and they are told no more of it"
 
 
 def test_an_unknown_run_is_not_found_and_nothing_is_recorded() -> None:
@@ -510,6 +512,13 @@ def test_a_reminder_is_owed_once_and_names_what_waits_and_for_whom(run: Told) ->
 def test_a_reminder_names_the_lead_where_the_other_seat_is_taken(run: Told) -> None:
     run.hold(hold(needs=TWO))
     run.ask(SAM, hold())
+    run.wait(hours=18)
+
+    assert run.look() == ReminderSent(turn=1, call_ids=["a"], role="lead")
+
+
+def test_a_reminder_of_a_hold_of_one_lead_names_the_lead(run: Told) -> None:
+    run.hold(hold(needs=Needs(role="lead", one_of_role="lead")))
     run.wait(hours=18)
 
     assert run.look() == ReminderSent(turn=1, call_ids=["a"], role="lead")

@@ -86,28 +86,29 @@ def test_whatever_is_changed_it_is_only_ever_less_and_nobody_releases_what_they_
 ) -> None:
     run = Told()
     now, attempt, pence = quote(), 1, 18000
+    held = hold_of(now, needed.model_copy(update={"amount_minor": pence}))
     run.quote(now)
-    run.hold(hold_of(now, needed))
+    run.hold(held)
     settled: dict[int, list[CallDecided]] = {1: []}
     for by, does, asked_pence, minutes in told:
         run.wait(minutes=minutes)
         run.look()
         if does != "change":
-            outcome = run.ask(by, hold_of(now, needed), does)
+            outcome = run.ask(by, held, does)
             if isinstance(outcome, Event) and isinstance(outcome.fact, CallDecided):
                 settled[attempt].append(outcome.fact)
             continue
         changed = quote(pence=asked_pence, edited=now.digest)
-        outcome = run.ask(by, hold_of(now, needed), quoted=changed, edited=changed.arguments)
+        outcome = run.ask(by, held, quoted=changed, edited=changed.arguments)
         if not isinstance(outcome, Event):
             continue
         assert attempt < 3
         assert 0 < asked_pence < pence
-        attempt, pence = attempt + 1, asked_pence
+        now, attempt, pence = changed, attempt + 1, asked_pence
+        held = hold_of(now, needed.model_copy(update={"amount_minor": pence}))
         settled[attempt] = []
-        run.quote(changed, attempt=attempt)
-        run.hold(hold_of(changed, needed), attempt=attempt)
-        now = changed
+        run.quote(now, attempt=attempt)
+        run.hold(held, attempt=attempt)
 
     edits = [fact for fact in run.history.all(CallDecided) if fact.edited is not None]
     assert len(edits) == attempt - 1

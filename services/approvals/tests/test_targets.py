@@ -39,6 +39,20 @@ def test_a_tenant_without_notifications_has_none(tmp_path: Path, text: str) -> N
     assert Targets(tmp_path).of("globex") == []
 
 
+def test_a_changed_file_counts_from_the_next_notice_on_and_an_unchanged_one_is_read_once(tmp_path: Path) -> None:
+    targets = told(tmp_path, GOOD)
+    assert targets.of("acme") is targets.of("acme")
+
+    (tmp_path / "acme" / "tenant.yaml").write_text("notifications: [{kind: email, to: lee@acme.example}]")
+    assert [target.kind for target in targets.of("acme")] == ["email"]
+    (tmp_path / "acme" / "tenant.yaml").write_text("notifications: [{kind: pigeon}]")
+    for _ in range(2):
+        with pytest.raises(BadTargets):
+            targets.of("acme")
+    (tmp_path / "acme" / "tenant.yaml").unlink()
+    assert targets.of("acme") == []
+
+
 def test_a_target_that_is_named_twice_is_told_once(tmp_path: Path) -> None:
     assert len(told(tmp_path, GOOD + "  - {kind: email, to: [ops@acme.example]}\n").of("acme")) == 3
 

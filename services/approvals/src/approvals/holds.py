@@ -46,9 +46,12 @@ class HeldCall:
 
     @property
     def approvers(self) -> list[Person]:
-        """Whose approval of it stands, each once."""
-        approvals = [decision.fact for decision in self.decisions if decision.fact.decision == "approve"]
-        return list({who(fact.by): fact.by for fact in approvals}.values())
+        """Whose approval of it stands, each once: whoever says it again in another role has said it."""
+        approved: dict[tuple[str, str], Person] = {}
+        for decision in self.decisions:
+            if decision.fact.decision == "approve":
+                approved.setdefault(who(decision.fact.by), decision.fact.by)
+        return list(approved.values())
 
     @property
     def over(self) -> Decision | None:
@@ -89,7 +92,7 @@ class HeldTurn:
 
 def roles_awaited(calls: Iterable[HeldCall]) -> tuple[str, ...]:
     """The roles that held calls wait for, the lower first."""
-    roles = {role for call in calls for role in roles_asked(call.hold.needs, call.approvers) or (call.hold.needs.role,)}
+    roles = {role for call in calls for role in roles_asked(call.hold.needs, call.approvers)}
     return tuple(sorted(roles, key=lambda role: RANKS.get(role, 0)))
 
 
