@@ -1,25 +1,33 @@
-"""Personal data taken out of texts: names that the case knows, and what patterns find. Customers become pseudonyms.
+"""Personal data taken out of texts: names that the case knows, and what is found in them. Customers become pseudonyms.
 
-What no pattern finds stays: a person whom nothing in the case names, such as a neighbour in a note. `docs/audit.md`
-says so to those who read the result.
+What nothing finds stays: `docs/audit.md` says to those who read the result how much that is.
 """
 
 import hashlib
 import hmac
 import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import groupby
 from typing import Literal
 
 import phonenumbers
 import pyap
+import structlog
 from contracts.parts import Customer
 from contracts.personal import ERASED
 
-_EMAIL = re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
-_CARD = re.compile(r"(?<![\d-])(?:\d[ -]?){12,18}\d(?![\d-])")
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{2,4}){3,8}\b")
+from gateway.recognition import Unavailable, spans
+
+NOT_SHOWN = "[not shown: it could not be looked for personal data]"
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
-# What stands before digits that are an amount or part of a reference, and no phone number.
-_NO_PHONE_BEHIND = re.compile(r"[\w£$€.,/-]$")
+# References, amounts, dates and times: their digits begin no phone number.
+_NO_PHONE = re.compile(
+    r"(?<!\w)[A-Z]{1,5}-(?!\d{9})\w{1,12}(?:-\d{1,3})?(?![\w-])"
+    r"|[£$€]\s?\d[\d,]*(?:\.\d+)?"
+    r"|\d{4}-\d\d-\d\d(?!\d)|\d\d?:\d\d(?::\d\d)?"
+)
+_NO_PHONE_BEHIND = re.compile(r"[\w£$€.,/]\Z")
 _SHORTEST_PHONE = 9  # digits
 # Where a tenant's phone numbers and addresses are from, as far as its currency tells; else from any of these. A number
 # with its + is found wherever it is from.
@@ -27,6 +35,12 @@ Region = Literal["GB", "US", "CA"]
 REGIONS: dict[str, Region] = {"GBP": "GB", "USD": "US", "CAD": "CA"}
 # Shorter parts of a name are words too often.
 _SHORTEST_NAME = 3
+# Where two overlap, what comes later here has the text that both found.
+Kind = Literal["name", "customer", "address", "phone", "card", "account", "e-mail", "customer's"]
+_ORDER: list[Kind] = ["name", "customer", "address", "phone", "card", "account", "e-mail", "customer's"]
+Found = tuple[int, int, Kind]
+
+logger = structlog.get_logger()
 
 
 class Redaction:
@@ -35,6 +49,8 @@ class Redaction:
     def __init__(self, key: bytes, currency: str = "") -> None:
         self._key = key
         self._regions = [REGIONS[currency]] if currency in REGIONS else sorted(REGIONS.values())
+        # Rows of an audit say the same words over and over.
+        self._spans = lru_cache(maxsize=256)(spans)
 
     def pseudonym(self, customer: Customer) -> str:
         """The same for a customer in all their runs, `customer-jfpagcihdk`: letters, so no number."""
@@ -43,62 +59,85 @@ class Redaction:
         who = customer.email.strip().casefold().encode()
         return f"customer-{hmac.new(self._key, who, hashlib.sha256).hexdigest()[:10].translate(_LETTERS)}"
 
-    def text(self, text: str, customer: Customer | None = None) -> str:
-        """The text without e-mail addresses, card and account numbers, phone numbers, addresses, and this customer."""
-        if customer is not None:
-            text = self._known(text, customer)
-        text = _EMAIL.sub("[e-mail]", text)
-        if not any(character.isdecimal() for character in text):
+    def text(self, text: str, customer: Customer | None = None, staff: Collection[str] = ()) -> str:
+        """The text without this customer, and without the names, addresses and numbers that are found in it.
+
+        Names of `staff` may stay: the column beside the text has them. Where a text cannot be looked through, none of
+        it is given. Slow: not to be called on the event loop.
+        """
+        try:
+            return self._without(text, customer, staff)
+        except Exception as error:
+            # Not what others say of it: that can hold the text.
+            logger.error("not redacted", why=str(error) if isinstance(error, Unavailable) else type(error).__name__)
+            return NOT_SHOWN
+
+    def _without(self, text: str, customer: Customer | None, staff: Collection[str]) -> str:
+        if not any(character.isalnum() for character in text):
             return text
-        text = _CARD.sub(lambda found: "[card]" if _is_card(_digits(found[0])) else found[0], text)
-        text = _IBAN.sub(lambda found: "[account]" if _is_account(found[0]) else found[0], text)
-        for region in self._regions:
-            text = self._addresses(self._phones(text, region), region)
-        return text
-
-    def _known(self, text: str, customer: Customer) -> str:
-        alias = self.pseudonym(customer)
-        for name in (customer.email, f"cust-{customer.id}", customer.id, customer.name):
-            if name and len(name) >= _SHORTEST_NAME:
-                text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", alias, text, flags=re.IGNORECASE)
-        for part in (customer.name or "").split():
-            # As it is written: a Ms Price is no price.
-            if len(part) >= _SHORTEST_NAME:
-                text = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", alias, text)
-        return text
-
-    def _phones(self, text: str, region: Region) -> str:
-        matches = phonenumbers.PhoneNumberMatcher(text, region, phonenumbers.Leniency.POSSIBLE)
-        spans = [
-            (match.start, match.end)
-            for match in matches
-            if len(_digits(match.raw_string)) >= _SHORTEST_PHONE and not _NO_PHONE_BEHIND.search(text[: match.start])
+        found: list[Found] = [
+            one for one in self._spans(text) if one.kind != "name" or text[one.start : one.end] not in staff
         ]
-        return _without(text, spans, "[phone]")
+        if customer is not None:
+            found += _customer(text, customer)
+        if any(character.isdecimal() for character in text):
+            rest = _starred(text, found)
+            bare = _NO_PHONE.sub(lambda one: "*" * len(one[0]), rest)
+            for region in self._regions:
+                found += [*_phones(bare, region), *_addresses(rest, region)]
+        alias = self.pseudonym(customer) if customer is not None else ""
+        return _rewritten(text, found, alias)
 
-    def _addresses(self, text: str, region: Region) -> str:
-        found = pyap.parse(text, country=region)
-        return _without(text, [(address.match_start, address.match_end) for address in found], "[address]")
+
+def _customer(text: str, customer: Customer) -> Iterator[Found]:
+    if customer.id:
+        yield from _words(text, f"(?:cust-)?{re.escape(customer.id)}", "customer", re.IGNORECASE)
+    if customer.name and len(customer.name) >= _SHORTEST_NAME:
+        yield from _words(text, re.escape(customer.name), "customer", re.IGNORECASE)
+    for part in (customer.name or "").split():
+        # As it is written: a Ms Price is no price. Of several with that name, too.
+        if len(part) >= _SHORTEST_NAME:
+            yield from _words(text, f"{re.escape(part)}(?:e?s)?", "customer")
+    # Whole, and not the beginning of another.
+    yield from _words(text, rf"(?<![.+-]){re.escape(customer.email)}(?!-|\.\w)", "customer's", re.IGNORECASE)
 
 
-def _without(text: str, spans: list[tuple[int, int]], instead: str) -> str:
-    for start, end in sorted(spans, reverse=True):
-        blanks = len(text[start:end]) - len(text[start:end].lstrip())
-        text = text[: start + blanks] + instead + text[end:]
+def _words(text: str, regex: str, kind: Kind, flags: re.RegexFlag = re.NOFLAG) -> Iterator[Found]:
+    for match in re.finditer(rf"(?<!\w){regex}(?!\w)", text, flags):
+        yield match.start(), match.end(), kind
+
+
+def _starred(text: str, found: list[Found]) -> str:
+    """As long as it was, without what is known to be something else than a phone number or an address."""
+    for start, end, kind in found:
+        if kind in ("card", "account", "e-mail"):
+            text = text[:start] + "*" * (end - start) + text[end:]
     return text
 
 
-def _is_card(digits: str) -> bool:
-    """By the check digit of ISO/IEC 7812: every second digit from the right counts twice, as the sum of its digits."""
-    counted = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits))]
-    return sum(number // 10 + number % 10 for number in counted) % 10 == 0
+def _phones(text: str, region: Region) -> Iterator[Found]:
+    for match in phonenumbers.PhoneNumberMatcher(text, region, phonenumbers.Leniency.POSSIBLE):
+        long_enough = sum(character.isdecimal() for character in match.raw_string) >= _SHORTEST_PHONE
+        if long_enough and not _NO_PHONE_BEHIND.search(text[: match.start]):
+            yield match.start, match.end, "phone"
 
 
-def _is_account(text: str) -> bool:
-    """By the check digits of an IBAN (ISO 13616): with its first four behind, and letters as numbers, 1 modulo 97."""
-    plain = text.replace(" ", "")
-    return int("".join(str(int(letter, 36)) for letter in plain[4:] + plain[:4])) % 97 == 1
+def _addresses(text: str, region: Region) -> Iterator[Found]:
+    for address in pyap.parse(text, country=region):
+        yield address.match_start, address.match_end, "address"
 
 
-def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text)
+def _rewritten(text: str, found: list[Found], alias: str) -> str:
+    """The text with one mark for each run of characters of a kind. Blanks at its ends stay."""
+    kinds: list[Kind | None] = [None] * len(text)
+    for start, end, kind in sorted(found, key=lambda one: _ORDER.index(one[2])):
+        kinds[start:end] = [kind] * (end - start)
+    parts = []
+    for kind, run in groupby(zip(kinds, text, strict=True), key=lambda one: one[0]):
+        part = "".join(character for _, character in run)
+        bare = part.strip()
+        if kind is not None and any(character.isalnum() for character in bare):
+            mark = alias if kind in ("customer", "customer's") else f"[{kind}]"
+            part = part.replace(bare, mark, 1)
+        parts.append(part)
+    return "".join(parts)
