@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from agent_runner.answer import Answer
 from agent_runner.domain import DayFull
 from agent_runner.ledger import Ledger, Pool
 from agent_runner.settings import Settings
+from contracts.events import Event
 from psycopg_pool import AsyncConnectionPool
 from standin.director import Director
 from turngate.testing import Database
@@ -20,6 +22,7 @@ from .house import LOOK, REPLY, House, change, end_of, lines, running
 from .test_model import request
 from .told import answer, text
 
+Halfway = psycopg.AsyncConnection[Any]
 ASKED = replace(request(), at_most_micro_usd=1_000)
 
 
@@ -27,6 +30,28 @@ ASKED = replace(request(), at_most_micro_usd=1_000)
 async def wide_pool(postgres: Database) -> AsyncIterator[Pool]:
     async with AsyncConnectionPool(postgres.runner, kwargs={"autocommit": True}, max_size=16, open=False) as pool:
         yield pool
+
+
+@pytest.fixture
+async def halfway(postgres: Database) -> AsyncIterator[Halfway]:
+    """A process that is in the middle of something."""
+    async with await psycopg.AsyncConnection.connect(postgres.runner) as connection:
+        yield connection
+
+
+async def reserves(connection: Halfway, cause: Event) -> None:
+    """As a ledger does, but for the commit."""
+    line = [cause.key.tenant, cause.key.run, cause.id]
+    await connection.execute("select ledger.reserve(%s, %s, %s, '', '', gen_random_uuid(), 1000, 5)", line)
+
+
+async def somebody_waits(database: Database) -> None:
+    """Returns once somebody is kept from going on by another."""
+    waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with await psycopg.AsyncConnection.connect(database.superuser, autocommit=True) as connection:
+        async with asyncio.timeout(20):
+            while not await (await connection.execute(waiting)).fetchone():
+                await asyncio.sleep(0.01)
 
 
 async def test_fifty_who_ask_at_once_never_exceed_the_budget(
@@ -41,22 +66,28 @@ async def test_fifty_who_ask_at_once_never_exceed_the_budget(
     assert len(lines(postgres, tenant)) == 20
 
 
-async def test_a_budget_holds_for_whoever_begins_once_it_is_set(
-    wide_pool: Pool, postgres: Database, tenant: str, another: Causes
+async def test_who_reserves_waits_for_who_is_reserving_and_counts_what_they_took(
+    pool: Pool, halfway: Halfway, postgres: Database, tenant: str, another: Causes
 ) -> None:
-    ledger = Ledger(wide_pool)
+    ledger = Ledger(pool)
+    await ledger.set_budget(tenant, 1_999, 1)
+    await reserves(halfway, another())
+    second = asyncio.create_task(ledger.reserve(another(), ASKED))
+    await somebody_waits(postgres)
+    await halfway.commit()
+    assert await second == DayFull(1_999, 1_000, 1_000)
 
-    async def asks() -> None:
-        for _ in range(20):
-            await ledger.reserve(another(), ASKED)
 
-    many = asyncio.gather(*(asks() for _ in range(10)))
-    await asyncio.sleep(0)
-    await ledger.set_budget(tenant, 30_000, 1)
-    there = len(lines(postgres, tenant))
-    await many
-
-    assert len(lines(postgres, tenant)) == max(there, 30)
+async def test_a_first_budget_waits_for_who_reserves_and_has_not_seen_it(
+    pool: Pool, halfway: Halfway, postgres: Database, tenant: str, another: Causes
+) -> None:
+    ledger = Ledger(pool)
+    await reserves(halfway, another())
+    setting = asyncio.create_task(ledger.set_budget(tenant, 1_999, 1))
+    await somebody_waits(postgres)
+    await halfway.commit()
+    await setting
+    assert await ledger.reserve(another(), ASKED) == DayFull(1_999, 1_000, 1_000)
 
 
 async def test_without_a_budget_nothing_is_refused(pool: Pool, tenant: str, another: Causes) -> None:
@@ -180,7 +211,7 @@ async def test_a_run_beyond_the_days_budget_ends_and_says_what_to_do(
 async def test_fifty_runs_at_once_stay_within_the_days_budget_of_their_tenant(
     home: House, told: Settings, director: Director, fresh_database: Database
 ) -> None:
-    budget = 400_000
+    budget = 200_000  # much less than what 50 runs of two calls cost
     for n in range(50):
         await director.script(f"TCK-7{n:02}", [LOOK, REPLY])
     async with running(told), running(told):
@@ -188,7 +219,7 @@ async def test_fifty_runs_at_once_stay_within_the_days_budget_of_their_tenant(
         await home.nothing_in_hand("TENANTS")
         keys = [await home.starts(f"TCK-7{n:02}-1") for n in range(50)]
         ends = [end_of(await home.ended(key)) for key in keys]
-    assert {end.status for end in ends} == {"resolved", "budget_exhausted"}
+    assert "budget_exhausted" in {end.status for end in ends} <= {"resolved", "budget_exhausted"}
     assert 0 < sum(end.cost_micro_usd for end in ends) <= budget
     assert sum(line["spent_micro_usd"] for line in lines(fresh_database)) <= budget
 
