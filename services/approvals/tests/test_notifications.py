@@ -47,7 +47,7 @@ class Tenants:
             "console_url": "https://desk.example",
             "notify_loopback": True,
             "notify_timeout": 2.0,
-            "notify_backoff": (0.2, 0.3, 0.4),
+            "notify_backoff": (0.05, 0.05, 0.05),
             "notify_secrets": {HOOK: SecretStr(SECRET), SLACK: SecretStr("http://127.0.0.1:1/")},
         } | more
 
@@ -177,7 +177,7 @@ async def test_a_receiver_that_is_gone_for_good_is_not_asked_again(
 async def test_slow_receivers_delay_no_decision_no_timer_and_no_other_receiver(
     fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint, tenants: Tenants
 ) -> None:
-    runs = [RunKey("acme", f"TCK-21{number:02}-1") for number in range(30)]
+    runs = [RunKey("acme", f"TCK-21{number:02}-1") for number in range(12)]
     async with (
         receiver(silent=True) as slow,
         receiver() as quick,
