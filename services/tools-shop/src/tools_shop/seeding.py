@@ -35,6 +35,11 @@ def seed(owner_dsn: str, tenants_dir: Path) -> list[str]:
 
 
 def write_shop(connection: Connection, shop: DemoShop, today: date) -> None:
+    with connection.pipeline():
+        _write_shop(connection, shop, today)
+
+
+def _write_shop(connection: Connection, shop: DemoShop, today: date) -> None:
     tenant = shop.tenant
 
     def add(table: str, *rows: Sequence[object]) -> None:
