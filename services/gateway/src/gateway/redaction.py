@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from itertools import groupby
 from typing import Literal
 
@@ -17,7 +16,7 @@ import structlog
 from contracts.parts import Customer
 from contracts.personal import ERASED
 
-from gateway.recognition import Unavailable, spans
+from gateway.recognition import Span, Unavailable, spans
 
 NOT_SHOWN = "[not shown: it could not be looked for personal data]"
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
@@ -35,6 +34,7 @@ Region = Literal["GB", "US", "CA"]
 REGIONS: dict[str, Region] = {"GBP": "GB", "USD": "US", "CAD": "CA"}
 # Shorter parts of a name are words too often.
 _SHORTEST_NAME = 3
+_REMEMBERED = 256  # texts
 # Where two overlap, what comes later here has the text that both found.
 Kind = Literal["name", "customer", "address", "phone", "card", "account", "e-mail", "customer's"]
 _ORDER: list[Kind] = ["name", "customer", "address", "phone", "card", "account", "e-mail", "customer's"]
@@ -49,8 +49,8 @@ class Redaction:
     def __init__(self, key: bytes, currency: str = "") -> None:
         self._key = key
         self._regions = [REGIONS[currency]] if currency in REGIONS else sorted(REGIONS.values())
-        # Rows of an audit say the same words over and over.
-        self._spans = lru_cache(maxsize=256)(spans)
+        # Rows of an audit say the same words over and over. By digest: no text stays here when it is erased elsewhere.
+        self._looked_through: dict[bytes, list[Span]] = {}
 
     def pseudonym(self, customer: Customer) -> str:
         """The same for a customer in all their runs, `customer-jfpagcihdk`: letters, so no number."""
@@ -88,9 +88,17 @@ class Redaction:
         alias = self.pseudonym(customer) if customer is not None else ""
         return _rewritten(text, found, alias)
 
+    def _spans(self, text: str) -> list[Span]:
+        digest = hashlib.sha256(text.encode()).digest()
+        if (found := self._looked_through.get(digest)) is None:
+            if len(self._looked_through) >= _REMEMBERED:
+                self._looked_through.clear()
+            found = self._looked_through[digest] = spans(text)
+        return found
+
 
 def _customer(text: str, customer: Customer) -> Iterator[Found]:
-    if customer.id:
+    if customer.id and len(customer.id) >= _SHORTEST_NAME:
         yield from _words(text, f"(?:cust-)?{re.escape(customer.id)}", "customer", re.IGNORECASE)
     if customer.name and len(customer.name) >= _SHORTEST_NAME:
         yield from _words(text, re.escape(customer.name), "customer", re.IGNORECASE)
