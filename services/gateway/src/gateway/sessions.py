@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 
@@ -64,6 +64,14 @@ class Sessions:
     def ended(self, principal: Principal) -> bool:
         return session_of(principal) in self._ended
 
+    async def until_ended(self, frames: AsyncIterator[bytes], principal: Principal) -> AsyncGenerator[bytes]:
+        """The frames until the sign-in is over. Who is told so in the very moment in which something else has come may
+        miss it (`asyncio.wait_for` of Python 3.11 does), so each frame is looked at."""
+        async for frame in frames:
+            if self.ended(principal) or principal.expires_at <= datetime.now(UTC):
+                return
+            yield frame
+
     @asynccontextmanager
     async def while_signed_in(self, principal: Principal) -> AsyncIterator[None]:
         """Raises a TimeoutError inside once the person has signed out or their token has expired."""
@@ -82,14 +90,17 @@ class Sessions:
 class SignedInStream(StreamingResponse):
     """A stream for one person, which ends as their sign-in does."""
 
-    def __init__(self, frames: AsyncIterator[bytes], sessions: Sessions, principal: Principal, headers: dict[str, str]):
-        super().__init__(frames, media_type="text/event-stream", headers=headers)
+    def __init__(
+        self, frames: AsyncGenerator[bytes], sessions: Sessions, principal: Principal, headers: dict[str, str]
+    ):
+        self._frames = frames
+        super().__init__(sessions.until_ended(frames, principal), media_type="text/event-stream", headers=headers)
         self._sessions = sessions
         self._principal = principal
 
     async def stream_response(self, send: Send) -> None:
         try:
-            async with self._sessions.while_signed_in(self._principal), aclosing(self.body_iterator):  # type: ignore[type-var]
+            async with self._sessions.while_signed_in(self._principal), aclosing(self._frames):
                 await super().stream_response(send)
         except TimeoutError:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
