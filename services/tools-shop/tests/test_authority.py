@@ -1,12 +1,16 @@
 """Who may have released what, by the facts alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from contracts.events import Draft, Event
 from contracts.facts import CallDecided, TurnHeld, TurnQuoted
+from contracts.memory import MemoryLog
 from contracts.parts import CallQuote, Effect, Hold, Needs, Pack, Person
+from contracts.subjects import RunKey
 from tools_shop import authority
 from tools_shop.authority import Record
 
@@ -14,6 +18,7 @@ from .shops import OPERATOR, started_for
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 DIGEST, OTHER = "a" * 64, "b" * 64
+KEY = RunKey("acme", "TCK-1-1")
 PACK = Pack(name="test", version=1, digest="0" * 64)
 ANYBODY = Needs()
 BOTH = Needs(role="approver", people=2, one_of_role="lead")
@@ -91,6 +96,49 @@ def test_a_held_call_runs_on_the_decision_that_its_hold_asked_for(decisions, run
 )
 def test_where_two_people_are_needed_they_are_different_and_one_is_a_lead(decisions, runs):
     assert may_run(decisions, holds=[held(BOTH)]) is runs
+
+
+def test_who_approved_twice_released_it_once():
+    record = Record(started_for("tom@mail.example"), [held(BOTH), decided(SAM), decided(SAM), decided(LEE)])
+    assert authority.released_by(record, [quoted()]) == {"a": [SAM, LEE]}
+
+
+@pytest.mark.parametrize(
+    ("of_turn", "of_hold", "of_decision"),
+    [
+        pytest.param({}, {"needs": Needs(role="lead")}, {}, id="the role that is needed"),
+        pytest.param({}, {"needs": Needs(people=2)}, {}, id="how many are"),
+        pytest.param({}, {"needs": Needs(one_of_role="lead")}, {}, id="that one of them is a lead"),
+        pytest.param({}, {"edited_by": SAM}, {}, id="who changed it"),
+        pytest.param({"expires_at": NOON}, {}, {}, id="until when"),
+        pytest.param({}, {}, {"by": OPERATOR}, id="who decided"),
+        pytest.param({}, {}, {"by": SAM.model_copy(update={"role": "operator"})}, id="as what"),
+        pytest.param({}, {}, {"by": SAM.model_copy(update={"limit_minor": 17999})}, id="up to which amount"),
+        pytest.param({}, {}, {"digest": OTHER}, id="on which effect"),
+        pytest.param({}, {}, {"call_id": "b"}, id="on which call"),
+        pytest.param({}, {}, {"turn": 2}, id="in which turn"),
+        pytest.param({}, {}, {"decision": "decline"}, id="what they said"),
+        pytest.param({}, {}, {"edited": {"amount_pence": 1}}, id="and with which arguments"),
+    ],
+)
+def test_nothing_that_is_on_record_of_a_release_can_be_another(
+    of_turn: dict[str, Any], of_hold: dict[str, Any], of_decision: dict[str, Any]
+):
+    def story(of_turn: dict[str, Any], of_hold: dict[str, Any], of_decision: dict[str, Any]) -> list[Event]:
+        (fact, at), (decision, later) = held(), decided(SAM)
+        holds = [fact.holds[0].model_copy(update=of_hold)]
+        log = MemoryLog()
+        said = (
+            (fact.model_copy(update={"holds": holds} | of_turn), at),
+            (decision.model_copy(update=of_decision), later),
+        )
+        return [replace(log.say(log.history(KEY), Draft(one, None, str(n))), time=t) for n, (one, t) in enumerate(said)]
+
+    def runs(events: list[Event]) -> bool:
+        return not authority.lacking(Record.of(started_for("tom@mail.example"), 1, events), [quoted()], 10000)
+
+    assert runs(story({}, {}, {}))
+    assert not runs(story(of_turn, of_hold, of_decision))
 
 
 @pytest.mark.parametrize(

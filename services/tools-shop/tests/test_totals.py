@@ -267,24 +267,27 @@ async def test_a_guard_about_somebody_else_is_not_held_to_be_true(amara: Shop, n
         *((name, 1000, 10) for name in AMOUNTS),
         *((name, 10, 10) for name in COUNTS),
         ("last_refund_of_customer", 0, 1),
+        ("last_decline_of_customer", 0, 1),
     ],
 )
 async def test_fifty_runs_at_once_do_not_get_past_a_limit(
     busy: Shop, postgres: Database, name: str, at_most: int, paid: int
 ):
-    # given fifty refunds of £1.00, each of another order and quoted when nothing had been paid
+    # given fifty refunds of £1.00, each of another order and quoted when nothing had been paid, with what was declined
+    declined = "c1" if name == "last_decline_of_customer" else ""
     of_one = name.endswith("_customer")
     turns = []
     for n in range(AT_ONCE):
         busy.email = "c0@mail.example" if of_one else f"c{n}@mail.example"
-        turns.append(busy.turn(refund(100, f"ORD-{(1000 if of_one else 2000) + n}"), run=f"TCK-{n}-1"))
+        order = f"ORD-{(1000 if of_one else 2000) + n}"
+        turns.append(busy.turn(refund(100, order), *([refund(50, order)] if declined else []), run=f"TCK-{n}-1"))
     limit = guard(busy, name, at_most, "C-0")
     async with database.pool(postgres.tools, 12) as one, database.pool(postgres.tools, 12) as two:
         shops = [Shop(busy.tenant, busy.owner, Turns(pool), busy.toolset) for pool in (one, two)]
         quotes = await asyncio.gather(*(shops[n % 2].quote(turn) for n, turn in enumerate(turns)))
         # when all are executed at once, each on the word that the limit holds
         done = await asyncio.gather(
-            *(shops[n % 2].execute(turn, quotes[n], guards=[limit]) for n, turn in enumerate(turns))
+            *(shops[n % 2].execute(turn, quotes[n], guards=[limit], declined=declined) for n, turn in enumerate(turns))
         )
     # then as many are paid as the limit lets through, and the others have done nothing
     assert [type(outcome) for outcome in done].count(Executed) == paid

@@ -163,6 +163,15 @@ async def test_a_world_that_changed_since_the_quote_is_not_written_to(acme):
     assert (await acme.quote(turn))[0].digest != quotes[0].digest
 
 
+async def test_a_forward_of_fewer_calls_or_of_more_than_the_turn_has_does_nothing(acme):
+    turn, more = acme.turn(refund(4000), look()), acme.turn(refund(4000), look(), refund(3000))
+    quotes = await acme.quote(more)
+    assert isinstance(await acme.execute(turn, quotes[:1]), Changed)
+    assert isinstance(await acme.execute(turn, quotes), Changed)
+    assert acme.refunds() == []
+    assert isinstance(await acme.execute(turn, quotes[:2]), Executed)
+
+
 async def test_a_quote_of_the_same_world_has_the_same_digest(acme):
     turn = acme.turn(refund(4000), look())
     assert [q.digest for q in await acme.quote(turn)] == [q.digest for q in await acme.quote(turn)]
