@@ -113,5 +113,10 @@ async def picture(page: Page, name: str) -> None:
 
 
 async def sideways(page: Page) -> int:
-    """How much wider the page is than the window."""
-    return int(await page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+    """How much is cut off: how much wider the page is than the window, or what a card holds than the card."""
+    return int(
+        await page.evaluate(
+            "Math.max(document.documentElement.scrollWidth - innerWidth,"
+            " ...[...document.querySelectorAll('.card')].map((card) => card.scrollWidth - card.clientWidth))"
+        )
+    )

@@ -1,5 +1,6 @@
 """Each button that a role sees works for that role: every page is walked, and every form on it is sent as it stands."""
 
+import re
 from typing import Any
 
 import jwt
@@ -83,20 +84,25 @@ async def for_the_tenant(body: Json) -> Json:
     return {"status": 403, "title": "Not for your role", "detail": "Nothing was done."}
 
 
-async def walk(page: Page, world: World) -> dict[str, list[Any]]:
-    """What each form on each page answered, from the tickets on along every link of the console."""
+async def walk(page: Page, world: World, number: int) -> dict[str, list[Any]]:
+    """What each form on each page answered, from the tickets on along every link of the console; of tickets those that
+    were made for this role, and those that the one before it has left behind."""
     found: dict[str, list[Any]] = {}
     ahead = list(START)
     while ahead:
         path = ahead.pop()
         if path in found or (path not in START and any(path.split("?")[0] == known.split("?")[0] for known in found)):
             continue  # one page of each kind of list is enough
-        answer = await page.request.get(world.url + path, headers={"Accept": "text/html"})
-        assert answer.status < 400, f"a link leads to {path}: {answer.status}"
+        if (ticket := re.match(r"/tickets/TCK-(\d)", path)) and int(ticket[1]) not in (number, number - 1):
+            continue
         found[path] = []
-        if not answer.headers["content-type"].startswith("text/html"):
+        if path.startswith("/audit/export"):
+            kept = await page.request.get(world.url + path)
+            assert kept.status == 200, f"a link leads to {path}: {kept.status}"
             continue  # something to keep, not a page
-        await page.goto(world.url + path, wait_until="domcontentloaded")
+        answer = await page.goto(world.url + path, wait_until="domcontentloaded")
+        assert answer is not None
+        assert answer.status < 400, f"a link leads to {path}: {answer.status}"
         links: list[str] = await page.eval_on_selector_all(
             "a[href^='/']:not([href^='/sign-in'])", "links => links.map((link) => link.getAttribute('href'))"
         )
@@ -112,7 +118,7 @@ async def test_every_button_that_a_role_sees_works_for_it(world: World, browser:
     for number, (person, role) in enumerate(ROLES.items(), 1):
         await states(world, number)
         context = await sign_in(browser, world, person)
-        found = await walk(await context.new_page(), world)
+        found = await walk(await context.new_page(), world, number)
         assert len(found) >= 9, found.keys()
         for path, forms in found.items():
             for action, button, status, text in forms:

@@ -5,6 +5,8 @@ from contracts.parts import CallQuote, Needs
 from gateway.console import words
 from gateway.folding import evolve, fold
 from gateway.held import HeldCall, Seat
+from gateway.redaction import Redaction
+from gateway.shown import Sight
 from gateway.views import Moved, RunView
 
 from .facts import (
@@ -180,6 +182,16 @@ def test_an_approval_with_changes_is_shown_by_what_it_came_to() -> None:
     told.say(RunErased(by=LEE))
     assert words.decided_amount(told.view.held) == "£100.00 of £180.00 asked"
     assert "0937" not in told.view.model_dump_json()
+
+
+async def test_what_a_change_came_to_names_no_customer_to_who_may_not_see_them() -> None:
+    effect = less().effect
+    assert effect is not None
+    named = less().model_copy(update={"effect": effect.model_copy(update={"summary": "Refund to Tom Whitfield"})})
+    told = Told(*story_to_the_hold(), decided(2, MONEY, edited=named.arguments), quoted(2, named, attempt=2))
+    assert "Whitfield" in str(told.view.held)
+
+    assert "Whitfield" not in str((await Sight(Redaction(b"k" * 32, "GBP")).run(told.view)).held)
 
 
 def test_an_approval_with_changes_that_waits_for_another_person_is_shown_by_what_it_came_to() -> None:
