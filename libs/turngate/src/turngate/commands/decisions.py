@@ -45,11 +45,11 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
         before = api.get(path(run))["sequence"]
         facts = api.get(f"{path(run)}/events")["events"]
         answers = _send_all(api, run, holds_to_decide(run, facts, call), decision, note)
-        known = {fact["id"] for fact in facts}
-        for again in (answer["data"] for answer in answers if answer["id"] in known):
-            print_plain(f"{again['call_id']}: {again['by']['subject']} had decided this already. Nothing new was said.")
+        for again in (answer for answer in answers if answer.get("repeated") and not as_json):
+            had = f"{again['data']['by']['subject']} had decided this already; nothing new was said."
+            print_plain(plain(f"{again['data']['call_id']}: {had} {again.get('detail', '')}", 400))
         if no_wait:
-            new = sum(answer["id"] not in known for answer in answers)
+            new = sum(not answer.get("repeated") for answer in answers)
             print_json(answers) if as_json else print_plain(f"{new} decided.")
             return
         show(api, run, follow(api, run, before), as_json)
