@@ -160,7 +160,10 @@ async def _listening(bus: Bus) -> list[Attempt]:
 def how_refused(told: list[str], subject: str, queue: str) -> str | None:
     """The broker's words on this subject, alone or with this queue: each is refused for itself."""
     words = f'subscription to "{subject}"'
-    return next((one for one in told if words in one and (f'using queue "{queue}"' in one) == bool(queue)), None)
+    in_a_queue = f'{words} using queue "{queue}"'
+    if queue:
+        return next((one for one in told if in_a_queue in one), None)
+    return next((one for one in told if words in one and "using queue" not in one), None)
 
 
 async def _answered_elsewhere(bus: Bus, root: Client, run: str) -> list[Attempt]:
