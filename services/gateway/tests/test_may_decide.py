@@ -80,7 +80,7 @@ def test_a_person_is_offered_just_the_words_that_would_be_recorded(told: Told, b
     assert domain.may_say(told.view, call, asker(by)) is bool(words)
 
 
-def test_an_approval_that_a_higher_need_outgrew_does_not_keep_its_giver_from_nothing_else() -> None:
+def test_an_approval_by_who_no_longer_reaches_what_is_needed_fills_no_seat() -> None:
     told = waiting(ONE, decided(2, MONEY, SAM), quoted(2, MONEY, attempt=2), held(2, MONEY, needs=LEAD, attempt=2))
     [call] = told.view.holds
     assert call.approved_by == []

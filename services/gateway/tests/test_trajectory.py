@@ -6,6 +6,7 @@ import pytest
 from contracts.events import Event, from_document
 from contracts.examples import EXAMPLES
 from contracts.facts import CustomerSaid, Fact, RunStarted, TurnRefused
+from contracts.parts import Needs
 from gateway.console import cards, pages, queue, render
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
@@ -195,6 +196,21 @@ def test_a_requesters_card_has_no_buttons() -> None:
 
     assert "You started this run, so another person has to decide" in page
     assert "<button" not in page
+
+
+def test_a_card_is_theirs_who_may_say_anything_on_it_and_offers_just_that() -> None:
+    told = Told(*story_to_the_hold()[:-1], held(2, MONEY, needs=Needs(amount_minor=18_000)))
+    limited = SAM.model_copy(update={"limit_minor": 10_000})
+
+    page = str(render.part("card.html", "card", card(told, limited), asker(limited), ZONE, told.at))
+
+    assert card(told, limited).mine
+    assert pages.decidable([told.view], asker(limited)) == 1
+    assert "Approve less" in page
+    assert 'value="decline"' in page
+    assert 'data-do="approve"' not in page
+    assert not card(told, ALEX).mine
+    assert pages.decidable([told.view], asker(ALEX)) == 0
 
 
 def test_once_decided_the_card_shows_the_rest_of_the_run() -> None:
