@@ -179,7 +179,11 @@ def test_the_packs_of_the_guide_can_be_read_and_say_what_it_says() -> None:
 def test_the_guide_names_every_rule() -> None:
     guide = (Path(__file__).parents[1] / "PACKS.md").read_text()
     code = "".join(inspect.getsource(module) for module in (rules, limits, domain))
-    said = set(re.findall(r'(?:Run|Refuse|AskPeople)\(\s*"([a-z-]+)"', code)) | {rules.AUTOMATIC, rules.UNKNOWN}
+    said = set(re.findall(r'(?:Run|Refuse|AskPeople)\(\s*"([a-z-]+)"', code)) | {
+        rules.STOPPED,
+        rules.AUTOMATIC,
+        rules.UNKNOWN,
+    }
     said |= set(re.findall(r'\("([a-z-]+)", reason', code))
     said |= set(re.findall(r'_total\("([a-z-]+)"', code)) | set(re.findall(r'Bound\(f?"([a-z-]+)"', code))
 

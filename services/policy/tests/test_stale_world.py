@@ -183,3 +183,20 @@ def test_after_three_attempts_the_turn_is_refused(run: Told) -> None:
     assert isinstance(refused, TurnRefused)
     assert refused.rule == "keeps-changing"
     assert "keeps changing" in refused.results[0].content
+
+
+def test_a_stop_is_named_though_the_world_keeps_changing_too_unless_what_it_covers_was_declined(run: Told) -> None:
+    stopped = refund("a", facts={"stopped": "All refunds are stopped for now."})
+    run.quote(refund("a"), refund("b", 900, today=18_900))
+
+    refused = run.quote(stopped, refund("b", 900, today=18_900), attempt=4)
+
+    assert isinstance(refused, TurnRefused)
+    assert refused.rule == "stopped"
+    assert refused.results[0].content.endswith("Do not ask for the same again. If it is needed, pass it to a person.")
+    declined = Told(run.pack)
+    declined.quote(refund("a"), refund("b", 900, today=18_900))
+    declined.decide(SAM, refund("a"), "decline")
+    again = declined.quote(stopped, refund("b", 900), attempt=4)
+    assert isinstance(again, TurnRefused)
+    assert again.rule == "keeps-changing"

@@ -122,12 +122,13 @@ def decide(turn: Turn, pack: PolicyPack, now: datetime) -> Answer | None:
 
 def _calls(turn: Turn, pack: PolicyPack) -> list[Call]:
     quotes = turn.quoted.quotes
-    if turn.quoted.attempt > MOST_ATTEMPTS:
-        changing = Refuse("keeps-changing", "The order keeps changing while this turn waits to run.")
-        return [Call(quote, changing, changing) for quote in quotes]
     declined = {quote.call_id: no for quote in quotes if (no := turn.decisions.declined(quote.call_id))}
     # What was declined will not run, so it counts towards no sum.
-    judged = iter(rules.judge([quote for quote in quotes if quote.call_id not in declined], pack, turn.about))
+    going = [quote for quote in quotes if quote.call_id not in declined]
+    if turn.quoted.attempt > MOST_ATTEMPTS and not any(quote.facts.stopped is not None for quote in going):
+        changing = Refuse("keeps-changing", "The order keeps changing while this turn waits to run.")
+        return [Call(quote, changing, changing) for quote in quotes]
+    judged = iter(rules.judge(going, pack, turn.about))
     return [
         Call(quote, None, no) if (no := declined.get(quote.call_id)) else _call(quote, next(judged), turn)
         for quote in quotes
@@ -266,5 +267,8 @@ def _explanation(outcome: Outcome, again: str) -> str:
     if outcome == POLICY_CHANGED:
         return f"Not done: {outcome.reason} {_ONCE_MORE}"
     if isinstance(outcome, Refuse):
-        return f"Refused by the shop's policy: {outcome.reason} Nothing was done. Do not ask for the same again."
+        instead = " If it is needed, pass it to a person." if outcome.rule == rules.STOPPED else ""
+        return (
+            f"Refused by the shop's policy: {outcome.reason} Nothing was done. Do not ask for the same again.{instead}"
+        )
     return f"Not done: another call of this turn was refused, and a turn runs whole or not at all. {again}"

@@ -15,7 +15,7 @@ from contracts.people import RANKS
 from policy.limits import About, Bound, Day, Sums, amount, bounds
 from policy.pack import Limit, PolicyPack
 
-AUTOMATIC, UNKNOWN, TIER = "above-automatic-limit", "day-total-missing", "tier"
+STOPPED, AUTOMATIC, UNKNOWN, TIER = "stopped", "above-automatic-limit", "day-total-missing", "tier"
 _MOST = 2**53 - 1
 
 
@@ -65,7 +65,7 @@ def judge(quotes: Sequence[CallQuote], pack: PolicyPack, about: About) -> list[J
     judgements: list[Judgement] = []
     for quote in quotes:
         if quote.facts.stopped is not None:
-            judgements.append(Refuse("stopped", quote.facts.stopped))
+            judgements.append(Refuse(STOPPED, quote.facts.stopped))
         elif moves_money(quote, pack):
             so_far.add(quote)
             judgements.append(_refund(quote, pack, about, so_far, today=whole.today(quote.subject or "")))
