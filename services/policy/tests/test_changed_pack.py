@@ -72,8 +72,8 @@ def test_a_pack_that_asks_for_more_people_refuses_what_too_few_released(run: Tol
     assert isinstance(refused, TurnRefused)
     assert refused.rule == "policy-changed"
     assert refused.results[0].content == (
-        "Not done: the shop's limits changed while this waited, and now ask for other people than were asked. Nothing "
-        "was done. If it is still needed, propose it once more: it is then judged by the new limits."
+        "Not done: the shop's policy changed while this waited, and now asks for other people than were asked. Nothing "
+        "was done. If it is still needed, propose it once more: it is then judged by the new policy."
     )
     again = run.quote(refund(), turn=2)
     assert isinstance(again, TurnHeld)
@@ -92,7 +92,7 @@ def test_what_is_refused_for_anothers_sake_is_told_what_to_do_and_a_decline_that
 
     assert isinstance(refused, TurnRefused)
     rest, asked, declined = (result.content for result in refused.results)
-    assert "judged by the new limits" in asked
+    assert "judged by the new policy" in asked
     assert "another call of this turn was refused" in rest
     assert "propose it once more" in rest
     assert declined == "A person declined this, so it was not done."

@@ -28,9 +28,9 @@ NO_PACK = Pack(name="none", version=0, digest=hashlib.sha256().hexdigest())
 
 # The one refusal that the same call may get past: nothing is wrong with it but who was asked about it.
 POLICY_CHANGED = Refuse(
-    "policy-changed", "the shop's limits changed while this waited, and now ask for other people than were asked."
+    "policy-changed", "the shop's policy changed while this waited, and now asks for other people than were asked."
 )
-_ONCE_MORE = "Nothing was done. If it is still needed, propose it once more: it is then judged by the new limits."
+_ONCE_MORE = "Nothing was done. If it is still needed, propose it once more: it is then judged by the new policy."
 _WITHOUT_IT = "Ask for this one again without the refused call if it is still needed."
 
 Outcome = Run | Released | Declined | Hold | Refuse
