@@ -121,6 +121,13 @@ class Shop:
             go_on.set()
             await execution
 
+    async def waits(self, task: asyncio.Task[Any]) -> None:
+        """Returns once somebody waits for a lock; until then, and then, the task is not done."""
+        while not self.rows("select 1 from pg_locks where not granted"):
+            await asyncio.wait([task], timeout=0.02)
+            assert not task.done(), task
+        assert not task.done(), task
+
     async def run(self, *asked: tuple[str, dict[str, Any]], **where: Any) -> list[CallResult]:
         """Quotes and executes a turn; its results."""
         turn = self.turn(*asked, **where)

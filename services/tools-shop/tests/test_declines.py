@@ -1,5 +1,6 @@
 """What people declined is kept when it is heard, whatever becomes of the turn."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 from contracts.events import Event
 from contracts.facts import CallDecided, HoldExpired, RunCancelled, TurnExecuted, TurnForwarded, TurnQuoted
 from contracts.parts import Person
+from contracts.testing import PATIENCE
 from tools_shop.handlers import Handlers
+from tools_shop.turn import Executed
 
 from .others import GET, SAM, Fresh, Others, forwarded, held, proposed, refund
 from .shops import OPERATOR, Shop, started_for
@@ -61,6 +64,19 @@ async def test_a_decline_is_kept_once_though_its_turn_is_executed_too(open_fresh
     await handlers.hear(await others.say(forwarded(quotes, declined="b"), decision))
     assert isinstance((await others.events())[-1].fact, TurnExecuted)
     assert [kept["declined_at"] for kept in declines(shop)] == [decision.time]
+
+
+async def test_a_decline_waits_for_what_is_about_to_be_committed_for_its_customer(
+    acme: Shop,
+):
+    turn = acme.turn((refund().tool, refund().arguments))
+    async with acme.about_to_commit(turn) as execution, asyncio.timeout(PATIENCE):
+        other = acme.turn(run="TCK-2-1").caller
+        keeping = asyncio.create_task(acme.turns.keep_decline(other, acme.toolset, "b", datetime.now(UTC)))
+        await acme.waits(keeping)
+    await keeping
+    assert isinstance(execution.result(), Executed)
+    assert [kept["run"] for kept in declines(acme)] == ["TCK-2-1"]
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,6 @@ from .test_turns import approval, look
 from .test_turns import refund as asked
 
 BEFORE_REDELIVERY = 0.8 * ACK_WAIT
-# What says that a stop is being set, and waits for an execution.
-WAITING = """
-select 1 from pg_locks where locktype = 'advisory' and not granted and mode = 'ExclusiveLock'
-and database = (select oid from pg_database where datname = current_database())
-"""
 ADA = Person(subject="ada", issuer="https://issuer.test", role="admin")
 
 
@@ -195,10 +190,8 @@ async def test_a_stop_waits_for_what_is_about_to_be_committed_and_nothing_is_don
     async with acme.about_to_commit(acme.turn(asked(4000))) as execution, asyncio.timeout(PATIENCE):
         # when all is stopped
         setting = asyncio.create_task(switch.hear(said(acme, stop(), 1)))
-        while not acme.rows(WAITING):
-            # then the stop is not yet said to be on
-            await asyncio.wait([setting], timeout=0.02)
-            assert not setting.done()
+        # then the stop is not yet said to be on
+        await acme.waits(setting)
     # and once it is, the one is done and no other one is
     await setting
     assert isinstance(execution.result(), Executed)

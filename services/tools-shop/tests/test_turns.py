@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from contracts.facts import CallDecided
 from contracts.parts import Guard, Person
+from contracts.testing import PATIENCE
 from tools_shop import database, demo
 from tools_shop.receipts import ReceiptMismatch
 from tools_shop.turn import Changed, Ended, Executed
@@ -96,6 +97,18 @@ async def test_executions_at_once_in_several_pools_pay_once(acme, postgres: Data
     assert all(result == results[0] for result in results)
     assert isinstance(results[0], Executed)
     assert acme.refunds() == [4000]
+
+
+async def test_executions_at_once_for_who_has_no_account_that_could_be_locked_come_to_one_receipt(acme):
+    acme.email = "stranger@elsewhere.example"
+    turn = acme.turn(("escalate_to_human", {"summary": "x", "reason": "y"}))
+    quotes = await acme.quote(turn)
+    async with acme.about_to_commit(turn) as first, asyncio.timeout(PATIENCE):
+        second = asyncio.create_task(acme.execute(turn, quotes))
+        await acme.waits(second)
+    assert isinstance(first.result(), Executed)
+    assert await second == first.result()
+    assert len(acme.rows("select 1 from shop.receipts")) == 1
 
 
 async def test_different_runs_at_once_pay_the_same_refund_once(acme):
