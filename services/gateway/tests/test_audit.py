@@ -167,6 +167,12 @@ def test_a_customer_is_the_same_pseudonym_wherever_they_are_named() -> None:
     assert (row.actor, audit.redacted(row, REDACTION, customer).who) == ("customer", TOMS)
 
 
+def test_who_did_it_is_named_in_the_words_of_it_too() -> None:
+    rows, customer = of_run(Told(*story_to_the_hold(), *story_from_the_hold()[:2]).events)
+    row = rows[-1].model_copy(update={"why": "Released by sam.", "released_by": ["sam"]})
+    assert audit.redacted(row, REDACTION, customer).why == "Released by sam."
+
+
 def test_a_pseudonym_is_the_tenants_own() -> None:
     upper = Customer(email="Tom.Whitfield@Mail.Example")
     assert REDACTION.pseudonym(upper) == TOMS

@@ -178,7 +178,7 @@ async def test_each_role_may_use_exactly_those_pages_and_forms(world: World, tmp
 async def test_a_token_with_fewer_scopes_may_do_less(world: World, tmp_path: Path) -> None:
     marked = documented("The API")
     await plant(world)
-    async with as_role(world, tmp_path, "lead", "acme", scope="read") as client:
+    async with as_role(world, tmp_path, "lead", "acme", scope="read spend") as client:
         for one in await operations(world):
             answer = await call(client, one, {})
             assert (answer.status == 403) == (one.writes or "lead" not in marked[str(one)]), f"{one}: {answer.text}"

@@ -46,7 +46,10 @@ class Row(BaseModel):
 
 def redacted(row: Row, redaction: Redaction, customer: Customer | None) -> Row:
     """The row for somebody who may not see customers."""
-    changes: dict[str, Any] = {name: redaction.text(getattr(row, name), customer) for name in ("did", "what", "why")}
+    staff = [row.who, *row.released_by, *([row.on_behalf_of] if row.on_behalf_of else [])]
+    changes: dict[str, Any] = {
+        name: redaction.text(getattr(row, name), customer, staff) for name in ("did", "what", "why")
+    }
     if customer is not None:
         alias = redaction.pseudonym(customer)
         changes["customer"] = alias

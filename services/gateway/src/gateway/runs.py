@@ -161,17 +161,18 @@ class Runs:
         return await self._said(run, asker, lambda history: domain.take_over(history, asker, reason, key))
 
     async def decide(self, run: str, asker: Principal, token: str, decide: asks.Decide) -> Json:
-        """The recorded fact, as a CloudEvent. Raises what approvals answers instead."""
+        """The recorded fact, as a CloudEvent, with `repeated` and `detail` where approvals says that it was recorded
+        before, and what has become of that. Raises what approvals answers instead."""
         history = await self.history(asker.tenant, run)
         structlog.contextvars.bind_contextvars(tenant=asker.tenant, run=run, turn=decide.turn)
         stop("gateway.before-ask")
         asked = asks.AskDecide(token=SecretStr(token), run=run, **dict(decide))
-        event: Json = (await ask(self._bus, asks.DECIDE, asked, about=history.head))["event"]
+        answer = await ask(self._bus, asks.DECIDE, asked, about=history.head)
         stop("gateway.after-ask")
         # The lists are asked to have seen this decision before they are shown again.
         head = await self._log.head(RunKey(asker.tenant, run))
         self.written = max(self.written, head.sequence if head else 0)
-        return event
+        return {**answer["event"], **{name: answer[name] for name in ("repeated", "detail") if name in answer}}
 
     async def held(self, tenant: str, run: str, turn: int, call_id: str) -> tuple[RunView, HeldCall]:
         """The run and its call that waits for a decision. Raises a 404 for no such run, a 409 for no such call."""

@@ -62,7 +62,8 @@ async def decide(
     wanted: Decide,
     key: Key,
 ) -> dict[str, Any]:
-    """The recorded fact. The same decision sent again, by the same person, is answered with the same fact."""
+    """The recorded fact. The same decision sent again, by the same person, is answered with the same fact, `repeated`;
+    `detail` then says what it is worth by now, if that has changed."""
     return await ports.runs.decide(run, asker, token_of(request), wanted)
 
 
