@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Annotated, Any
 
+import psycopg
 import typer
 from contracts.datakeys import KEPT, JetStreamKeys
 from contracts.subjects import DEAD, RunKey
@@ -49,7 +50,7 @@ def erase(
     # The shop last: by its rows the rest is found again if this breaks off.
     found |= _ask(asked, "tools-shop", "erase", {**about, "runs": runs})
     if not keep_freed:
-        rewrite(asked.superuser)
+        _rewrite(asked, customer)
     if as_json:
         print_json(found)
         return
@@ -58,6 +59,16 @@ def erase(
     if desk["clear"]:
         print_plain(f"Began before texts were sealed, so the log still has them: {', '.join(desk['clear'])}.")
     print_plain("Emptied: " + ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in kept) + ".")
+
+
+def _rewrite(asked: Servers, customer: str) -> None:
+    try:
+        rewrite(asked.superuser)
+    except psycopg.Error as error:
+        raise Trouble(
+            f"{customer} is erased, but what the database freed by that may still be in its files: {error} "
+            "Give the same command again to have those written anew."
+        ) from None
 
 
 async def _destroy(broker: Broker, tenant: str, runs: list[str]) -> tuple[int, int]:
