@@ -9,8 +9,9 @@ import pytest
 from contracts.facts import CallDecided
 from contracts.parts import Guard, Person
 from contracts.testing import PATIENCE
-from tools_shop import database, demo
+from tools_shop import database, demo, receipts
 from tools_shop.receipts import ReceiptMismatch
+from tools_shop.transaction import bind
 from tools_shop.turn import Changed, Ended, Executed
 from tools_shop.turns import Turns
 from turngate.testing import Database
@@ -255,6 +256,27 @@ async def test_a_receipt_answers_for_no_other_turn(acme):
     await acme.execute(turn, quotes)
     with pytest.raises(ReceiptMismatch, match="Nothing was done"):
         await acme.execute(turn, [quotes[0].model_copy(update={"digest": "0" * 64})])
+
+
+async def test_a_receipt_that_is_there_already_is_not_written_over(acme, postgres: Database):
+    turn = acme.turn(refund(4000))
+    await acme.execute(turn, await acme.quote(turn))
+    receipt = await acme.turns.receipt(turn.caller)
+    async with database.pool(postgres.tools, 1) as pool, pool.connection() as other, other.transaction():
+        await bind(other, acme.tenant)
+        with pytest.raises(receipts.WrittenAlready):
+            await receipts.keep(other, turn.caller, receipt)
+
+
+async def test_an_order_does_not_change_between_the_look_at_it_and_the_commit(acme, postgres: Database):
+    async with await psycopg.AsyncConnection.connect(postgres.owner) as other:
+        await bind(other, acme.tenant)
+        async with acme.about_to_commit(acme.turn(refund(4000))) as execution, asyncio.timeout(PATIENCE):
+            cancel = "update shop.orders set status = 'cancelled' where reference = 'ORD-10042'"
+            changing = asyncio.create_task(other.execute(cancel))
+            await acme.waits(changing)
+        await changing
+    assert isinstance(execution.result(), Executed)
 
 
 async def test_a_broken_foreign_key_is_not_taken_for_a_refund_that_was_made(acme, fresh_database: Database, open_shop):
