@@ -197,6 +197,34 @@ async def test_who_is_asked_while_they_start_answers_once_they_have(house: House
     assert await asked == {"a": 1}
 
 
+async def test_who_stops_taking_answers_what_is_in_hand_hears_nothing_more_and_may_still_ask(house: House) -> None:
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slowly(body: Json) -> Json:
+        asked.set()
+        await may_answer.wait()
+        return body
+
+    async def at_once(body: Json) -> Json:
+        return {"status": 200}
+
+    tools, gateway = await house.bus("tools-shop"), await house.bus("gateway")
+    await tools.answer("ask.tools.quote", slowly)
+    await (await house.bus("approvals")).answer("ask.approvals.tenant", at_once)
+    waiting = asyncio.create_task(gateway.ask("ask.tools.quote", {"a": 1}))
+    await asyncio.wait_for(asked.wait(), SOON)
+
+    stopping = asyncio.create_task(tools.stop_taking(grace=SOON))
+    stopping_too = asyncio.create_task(gateway.stop_taking())
+    may_answer.set()
+    await asyncio.gather(stopping, stopping_too)
+
+    assert await waiting == {"a": 1}
+    assert await gateway.ask("ask.approvals.tenant", {}) == {"status": 200}
+    with pytest.raises(Outage):
+        await gateway.ask("ask.tools.quote", {})
+
+
 async def test_nobody_there_to_answer_is_an_outage(house: House) -> None:
     with pytest.raises(Outage, match=r"ask\.approvals\.decide"):
         await (await house.bus("gateway")).ask("ask.approvals.decide", {})

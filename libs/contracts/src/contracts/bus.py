@@ -210,8 +210,10 @@ class Bus:
         if "error" in (answer := json.loads(reply.data)):
             raise RuntimeError(f"The timer {name} was not set: {answer['error']}")
 
-    async def close(self, grace: float = 3.0) -> None:
-        """Stops taking, gives what is in hand a moment, then goes; what is left is heard by another worker."""
+    async def stop_taking(self, grace: float = 3.0) -> None:
+        """Hears and answers nothing more, and gives what is in hand a moment; what is left is heard by another worker.
+
+        Asking and saying go on."""
         for subscription in self._subscriptions:
             with suppress(Exception):
                 await subscription.unsubscribe()
@@ -219,6 +221,10 @@ class Bus:
         await asyncio.gather(self._hearing.close(grace), answered)
         for task in self._answering:
             task.cancel()
+
+    async def close(self, grace: float = 3.0) -> None:
+        """Stops taking, then goes."""
+        await self.stop_taking(grace)
         with suppress(Exception):
             await self.nc.close()
 

@@ -54,8 +54,8 @@ async def running(
         bus.on_error.append(log.on_error)
         await start(bus, log, settings, stack)
         await bus.settled()
-        # What the handlers use is closed behind the bus, not under the messages that it still has in hand.
-        stack.push_async_callback(bus.close)
+        # What the handlers use is closed once none has anything in hand, and the connection behind all that uses it.
+        stack.push_async_callback(bus.stop_taking)
         yield bus
 
 
