@@ -86,14 +86,15 @@ def test_a_ticket_is_worked_by_the_five_services_as_they_are_composed(system: Co
     assert system.api("alex").get(f"/v1/runs/{worked}")["status"] == "resolved"
 
 
-@pytest.mark.parametrize("who", ["", "alex", "lee", "gia"])
-def test_who_may_not_let_others_in_changes_nothing(system: Composed, who: str) -> None:
+def test_who_may_not_let_others_in_changes_nothing(system: Composed) -> None:
     before = system.turngate("subscriber", "users").stdout
-    refused = system.turngate("subscriber", "add", "sly", "--tenant", "acme", token=system.token(who) if who else "")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert {"": "TURNGATE_TOKEN", "gia": "--tenant"}.get(who, "scope subscribers") in refused.stderr
+    for who, why in (("", "TURNGATE_TOKEN"), ("alex", "scope subscribers"), ("gia", "--tenant")):
+        token = system.token(who) if who else ""
+        refused = system.turngate("subscriber", "add", "sly", "--tenant", "acme", token=token)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert why in refused.stderr
+    assert before
     assert system.turngate("subscriber", "users").stdout == before
-    assert "sly" not in before
 
 
 def test_another_system_hears_sealed_facts_once_its_admin_said_so_and_the_broker_was_told(

@@ -119,7 +119,7 @@ def test_the_story_is_told_a_line_a_fact(own_system: RunningSystem) -> None:
     assert named.code == 0, named.err
     assert named.out.startswith(f"{call}: sam had decided this already; nothing new was said.")
     assert named.out.endswith("0 decided.\n")
-    assert turngate(own_system, "decline", "TCK-2004-1", "--as", "lee").code == 1
+    assert turngate(own_system, "decline", "TCK-2004-1", call, "--as", "lee").code == 1
 
     watched = turngate(own_system, "watch", "TCK-2004-1")
     shown = turngate(own_system, "log", "show", "TCK-2004-1")
