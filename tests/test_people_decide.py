@@ -212,6 +212,23 @@ def test_what_changed_while_it_was_held_is_shown_to_people_again_before_it_is_pa
     assert [(row["amount_minor"], row["released_by"]) for row in case.refunds()] == [(18000, ["sue"])]
 
 
+def test_what_was_refunded_elsewhere_meanwhile_is_not_refunded_again_on_the_old_approval(
+    system: RunningSystem,
+) -> None:
+    case, run, hold = held(system, 18000)
+    with psycopg.connect(system.state.postgres_url) as connection:
+        connection.execute(
+            "insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency,"
+            " reason, day) values ('acme', %s, repeat('0', 64), 0, %s, %s, 10000, 'GBP', 'at the till', current_date)",
+            [f"RF-{case.customer}", case.orders[0], case.customer],
+        )
+
+    assert run.decide("sam", hold).status_code == 200
+    run.ended()
+    assert [row["amount_minor"] for row in case.refunds()] == [10000]
+    assert run.result(hold["call_id"]).is_error
+
+
 def test_what_the_bank_took_back_meanwhile_is_not_paid_on_the_old_approval(system: RunningSystem) -> None:
     case, run, hold = held(system, 18000)
     with psycopg.connect(system.state.postgres_url) as connection:
