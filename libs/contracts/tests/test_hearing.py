@@ -10,10 +10,11 @@ import pytest
 from contracts import hearing, setup
 from contracts.errors import CorruptLog, Outage
 from contracts.events import Draft, Event
-from contracts.examples import EXAMPLES
+from contracts.examples import EXAMPLES, TENANT_EXAMPLES
 from contracts.history import History
+from contracts.log import JetStreamLog
 from contracts.settings import ACK_WAIT
-from contracts.subjects import RunKey
+from contracts.subjects import TENANTS, RunKey, TenantKey
 from turngate.testing import Server
 
 from .ears import QUOTED, DatabaseAway, Ear, api, quote, until_settled
@@ -162,6 +163,28 @@ async def test_closing_gives_what_is_in_hand_a_moment(fresh_house: House, key: R
     await bus.close(grace=SOON)
     assert done == [event]
     await until_settled(fresh_house)
+
+
+async def test_a_line_that_is_full_keeps_none_of_the_others_waiting(
+    fresh_house: House, key: RunKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "TAKEN_AT_ONCE", 1)
+    bus = await fresh_house.bus("tools-shop", outages=(DatabaseAway,))
+    facts, tenants = Ear(DatabaseAway("away")), Ear()
+    await bus.hear(facts)
+    await bus.hear_tenants(tenants)
+
+    log = await fresh_house.log()
+    for fact in ("desk.run-started", "agent.turn-proposed"):
+        await log.append(await log.read(key), Draft(EXAMPLES[fact], None))
+    await facts.has_heard(2)  # and so it goes on: what it needs is away
+
+    line = JetStreamLog((await fresh_house.bus("approvals")).nc, stream=TENANTS)
+    tenant = TenantKey("acme")
+    stop = Draft(TENANT_EXAMPLES["approvals.stop-set"], None)
+    await line.append(await line.read(tenant), stop)
+
+    assert [event.kind for event in await tenants.has_heard(1)] == ["approvals.stop-set"]
 
 
 # Giving back, giving up

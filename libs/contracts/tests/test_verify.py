@@ -237,6 +237,9 @@ def released_by(someone: parts.Person) -> Story:
     return change(RELEASED, f.CallDecided, by=someone.model_dump())
 
 
+LIMITED = SUE.model_copy(update={"limit_minor": 10_000})
+
+
 def of_customer(subject: str) -> f.TurnQuoted:
     """A quote that found whom the calls are about, where the ticket names somebody else or only an address."""
     quote = quoted()
@@ -329,6 +332,14 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
     ("declined above one's own limit and executed", 5, "declined and executed", [
         *HELD[:3], held(amount=9_000), decided(SAM.model_copy(update={"limit_minor": 1}), "decline"), decided(LEE),
         forwarded(), executed(),
+    ]),
+    ("changed by whose own limit the day passes", 5, "without the decisions", [
+        *HELD[:3], held(amount=89_000), decided(LIMITED, edited={"amount_pence": 5_000}),
+        quoted(2, "less", amount=5_000, edited=""), forwarded(2, "less"), executed(2),
+    ]),
+    ("held anew and released by whose own limit the day passes", 5, "without the decisions", [
+        *HELD, decided(SAM, edited={"amount_pence": 9_001}), quoted(2, "more", amount=9_001, edited=""),
+        held(2, "more", amount=89_000), decided(LIMITED, world="more"), forwarded(2, "more"), executed(2),
     ]),
     ("released by whom the call is about", 5, "without the decisions", [
         *HELD[:2], of_customer("cust-9"), *HELD[3:], decided(person("cust-9", "lead")), forwarded(), executed()

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from contracts.canonical import canonical
-from contracts.parts import Digest, Json, Turn
+from contracts.parts import Digest, Json, Name, Turn
 
 DECIDE = "ask.approvals.decide"
 OF_TENANT = "ask.approvals.tenant"
@@ -28,7 +28,7 @@ CHECK_PACK = "ask.policy.check"
 SPEND = "ask.agent.spend"
 
 LONGEST_NOTE = 2000
-LONGEST_PACK = 64_000
+LONGEST_PACK = 20_000  # characters
 LARGEST_ARGUMENTS = 20_000  # bytes of JSON
 MOST_DAYS = 90
 
@@ -40,7 +40,7 @@ def _bounded(arguments: Json) -> Json:
 
 
 Arguments = Annotated[Json, AfterValidator(_bounded)]
-CallId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+CallId = Annotated[Name, StringConstraints(min_length=1)]
 SubscriberName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_NOTE)]
 
@@ -110,7 +110,8 @@ class AskSpend(_Asked, Spend):
 
 
 class SetStop(_Body):
-    """Which writes are stopped: those of one tool, those that move more than an amount, both, or, with neither, all."""
+    """Which writes are stopped: those of one tool, those that take what a customer is refunded that day above an
+    amount, both, or, with neither, all."""
 
     tool: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     above_minor: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
@@ -126,6 +127,13 @@ class Promote(_Body):
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_PACK)]
     report: Arguments = {}
+
+
+class AskCheckPack(_Body):
+    """To policy (`CHECK_PACK`): can this tenant be judged by this pack? Nobody's token: nothing is said or changed."""
+
+    tenant: Name
+    text: Annotated[str, StringConstraints(max_length=LONGEST_PACK)]
 
 
 class SetBudget(_Body):

@@ -51,6 +51,8 @@ class Bus:
         self._outages: tuple[type[Exception], ...] = (Outage, *outages)
         self._requests = Requests(nc)
         self._hearing = Hearing(nc, service, self._requests, self._outages, ack_wait)
+        # Lines that the service has beside its own, each on a connection of its own.
+        self.beside: list[Bus] = []
         self._answering: set[asyncio.Task[None]] = set()
         self._subscriptions: list[Any] = []
         self.on_error.append(self._requests.on_error)
@@ -92,7 +94,7 @@ class Bus:
 
     @property
     def connected(self) -> bool:
-        return self.nc.is_connected
+        return self.nc.is_connected and all(other.connected for other in self.beside)
 
     async def settled(self) -> None:
         """Returns once the broker knows what this service hears and answers. Raises Forbidden where it may not."""

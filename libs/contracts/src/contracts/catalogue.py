@@ -4,6 +4,7 @@ from contracts.examples import EXAMPLES, TENANT_EXAMPLES
 from contracts.facts import CATALOGUE, Fact
 from contracts.tenant_facts import TENANT_FACTS
 from contracts.topology import AUTHORS, HEARS, HEARS_TENANTS
+from contracts.verify import RULES
 
 _HEAD = """# The facts
 
@@ -12,6 +13,11 @@ CloudEvent on `run.<tenant>.<run>.<author>.<fact>`; what the log accepted is rep
 `log.run.<tenant>.<run>.<author>.<fact>`. Those of the tenant itself stand in its own line, on
 `tenant.<tenant>.<author>.<fact>` and `log.tenant.<tenant>.<author>.<fact>`.
 The whole contract, schemas included, is the AsyncAPI document that the gateway serves at `/asyncapi.json`.
+
+## The rules
+
+They hold for every run; `turngate log verify` checks them over any log and names the number of what is broken.
+
 """
 
 
@@ -19,7 +25,8 @@ def page() -> str:
     """Markdown: every fact with who says it, who acts on it, what it carries, and an example."""
     services = {author: service for service, author in AUTHORS.items()}
     facts = {**CATALOGUE, **TENANT_FACTS}
-    return "\n".join([_HEAD, *(_section(kind, fact, services[fact.author]) for kind, fact in facts.items())])
+    rules = "\n".join(f"{number}. {rule}" for number, rule in RULES.items()) + "\n"
+    return "\n".join([_HEAD + rules, *(_section(kind, fact, services[fact.author]) for kind, fact in facts.items())])
 
 
 def _section(kind: str, fact: type[Fact], service: str) -> str:

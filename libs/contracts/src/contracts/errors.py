@@ -6,7 +6,7 @@ class Outage(Exception):
 
 
 class Forbidden(Exception):
-    """The broker refused a publish: this service may not say that."""
+    """The broker refused what was said, asked, read or listened to: this service may not."""
 
 
 class Conflict(Exception):

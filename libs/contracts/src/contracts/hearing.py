@@ -29,7 +29,7 @@ logger = structlog.get_logger()
 
 GIVE_UP_AFTER = 8  # deliveries
 IN_PROGRESS_EVERY = 0.3  # of the time that the broker waits for a sign of life
-TAKEN_AT_ONCE = 512
+TAKEN_AT_ONCE = 512  # of each line
 # Characters. A dead letter has to fit into a message, escaped; what is longer stays where `sequence` finds it.
 LONGEST_QUOTE = 200_000
 
@@ -60,13 +60,15 @@ class Hearing:
         self._in_hand: dict[tuple[str, int], _InHand] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._subscriptions: list[Any] = []
-        self._room = asyncio.Semaphore(TAKEN_AT_ONCE)
         self._ticker: asyncio.Task[None] | None = None
 
     async def take(
         self, subject: str, decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
     ) -> None:
         """Gives each message of a consumer's `subject`, as `decode` reads it, to `handler`, until it is dealt with."""
+
+        # A room a line: whoever waits in one (an outage of what its handler needs, say) is in no other's way.
+        room = asyncio.Semaphore(TAKEN_AT_ONCE)
 
         async def arrived(message: Msg) -> None:
             about = message.metadata
@@ -75,7 +77,7 @@ class Hearing:
                 known.message = message  # delivered again (the broker was away, say) while it is still being handled
                 return
             self._in_hand[key] = _InHand(message, time.monotonic())
-            task = asyncio.get_running_loop().create_task(self._deal_with(key, decode, handler))
+            task = asyncio.get_running_loop().create_task(self._deal_with(key, decode, handler, room))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -86,7 +88,11 @@ class Hearing:
             self._ticker = asyncio.create_task(self._keep_alive())
 
     async def _deal_with(
-        self, key: tuple[str, int], decode: Callable[[Msg], Any], handler: Callable[[Any], Awaitable[object]]
+        self,
+        key: tuple[str, int],
+        decode: Callable[[Msg], Any],
+        handler: Callable[[Any], Awaitable[object]],
+        room: asyncio.Semaphore,
     ) -> None:
         started = time.monotonic()
         in_hand = self._in_hand[key]
@@ -104,7 +110,7 @@ class Hearing:
             elif {"tenant", "run"} <= heard.keys():
                 structlog.contextvars.bind_contextvars(tenant=heard["tenant"], run=heard["run"], fact=kind)
             with span(f"{self.service} hears {kind}", event, message.headers):
-                async with self._room:
+                async with room:
                     await self._until_no_outage(handler, heard)
             stop("before-ack")
             await in_hand.message.ack()

@@ -1,9 +1,9 @@
-"""The rules 2 to 6 of the catalogue of facts, for one run, event by event."""
+"""The rules 2 to 6 of `contracts.verify`, for one run, event by event."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from contracts.edits import carries_over
+from contracts.edits import carries_over, day_total
 from contracts.events import Event
 from contracts.facts import (
     AnswerUnfinished,
@@ -19,7 +19,7 @@ from contracts.facts import (
     TurnQuoted,
     TurnRefused,
 )
-from contracts.parts import CallQuote, Hold
+from contracts.parts import CallQuote, Hold, Needs
 from contracts.people import enough, may_decline, may_release, who
 from contracts.subjects import RunKey
 
@@ -39,7 +39,7 @@ AFTER_A_PERSON_TOOK_OVER = AFTER_THE_END | {"desk.person-said"}
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule: `rule` is its number in the catalogue of facts, `ordinal` the event where it shows."""
+    """One broken rule: `rule` is its number in `contracts.verify.RULES`, `ordinal` the event where it shows."""
 
     key: RunKey
     ordinal: int
@@ -265,8 +265,7 @@ class RunRules:
             and decided.digest == quote.digest
             and who(decided.by) not in asked
         ]
-        moves = quote.effect.amount_minor if quote.effect else None
-        needs = hold.needs.model_copy(update={"amount_minor": moves}) if quote.edited else hold.needs
+        needs = self._needs(turn, hold, quote)
         return enough(
             needs,
             [
@@ -275,6 +274,15 @@ class RunRules:
                 if may_release(decided.by, needs, self._started, hold.edited_by, quote.subject)
             ],
         )
+
+    @staticmethod
+    def _needs(turn: _Turn, hold: Hold, quote: CallQuote) -> Needs:
+        """What the hold asks for; of a call that was changed since, with what the day comes to by that."""
+        if hold.digest == quote.digest:
+            return hold.needs
+        of_call = [q for quoted in turn.quotes.values() for q in quoted.quotes if q.call_id == quote.call_id]
+        was = next(q for q in of_call if q.digest == hold.digest)
+        return hold.needs.model_copy(update={"amount_minor": day_total(hold.needs.amount_minor, was, quote)})
 
     def _carried(self, turn: _Turn, quote: CallQuote) -> list[CallDecided]:
         """The approvals with changes that came to this very effect, and stand for it."""

@@ -63,16 +63,28 @@ async def _run(
     name: str, settings: S, start: Start[S], reads: Iterable[str], outages: tuple[type[Exception], ...]
 ) -> None:
     ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
     ready: Bus | None = None
+    main = asyncio.current_task()
+
+    def end() -> None:
+        if ready is None and main is not None and not ended.is_set():
+            main.cancel()  # it waits for something that is away, perhaps for long
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end)
     with ExitStack() as stack:
         if settings.health_port is not None:
             server = health.serve(
                 name, settings.health_port, lambda: ready is not None and ready.connected, settings.health_host
             )
             stack.callback(server.shutdown)
-        async with running(name, settings, start, reads=reads, outages=outages) as ready:
-            logger.info("ready")
-            await ended.wait()
-            logger.info("stopping")
+        try:
+            async with running(name, settings, start, reads=reads, outages=outages) as ready:
+                logger.info("ready")
+                await ended.wait()
+                logger.info("stopping")
+        except asyncio.CancelledError:
+            if not ended.is_set():
+                raise
+            logger.info("ended before it was ready")

@@ -9,7 +9,8 @@ TENANT_FACTS: dict[str, type[Fact]] = {}
 
 @said_by("approvals", "stop-set", catalogue=TENANT_FACTS)
 class StopSet(Fact):
-    """From now on no write of this tool (None: of any) that moves more than this (None: or anything) is done."""
+    """From now on no write of this tool (None: of any) is done that takes what its customer is refunded that day above
+    this (None: or anything at all)."""
 
     stop_id: Name
     tool: Name | None = None

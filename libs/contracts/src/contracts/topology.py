@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from contracts import asks
 from contracts.facts import CATALOGUE
 from contracts.subjects import token
 from contracts.tenant_facts import TENANT_FACTS
@@ -50,23 +51,23 @@ READS_TENANTS = ("policy", "gateway", "tools-shop", "agent-runner")
 
 # Requests that a service answers.
 ANSWERS: dict[str, tuple[str, ...]] = {
-    "approvals": ("ask.approvals.decide", "ask.approvals.tenant"),
-    "policy": ("ask.policy.check",),
-    "tools-shop": ("ask.tools.catalogue", "ask.tools.quote"),
-    "agent-runner": ("ask.agent.spend",),
+    "approvals": (asks.DECIDE, asks.OF_TENANT),
+    "policy": (asks.CHECK_PACK,),
+    "tools-shop": (asks.CATALOGUE, asks.QUOTE),
+    "agent-runner": (asks.SPEND,),
 }
 
 # Requests that a service makes.
 ASKS: dict[str, tuple[str, ...]] = {
     "gateway": (
-        "ask.approvals.decide",
-        "ask.approvals.tenant",
-        "ask.tools.quote",
-        "ask.tools.catalogue",
-        "ask.agent.spend",
+        asks.DECIDE,
+        asks.OF_TENANT,
+        asks.QUOTE,
+        asks.CATALOGUE,
+        asks.SPEND,
     ),
-    "approvals": ("ask.tools.quote", "ask.policy.check"),
-    "agent-runner": ("ask.tools.catalogue",),
+    "approvals": (asks.QUOTE, asks.CHECK_PACK),
+    "agent-runner": (asks.CATALOGUE,),
 }
 
 HEARS_TIMERS = ("approvals", "agent-runner", "notifications")

@@ -6,6 +6,18 @@ from contracts.events import Event
 from contracts.run_rules import RunRules, Violation
 from contracts.subjects import RunKey, TenantKey
 
+RULES = {
+    1: "A run's line is unbroken, in order and sealed; causes are earlier events of it; nothing is said twice.",
+    2: "It begins with its start and has one end. Behind that stands only what had happened before, and a person who "
+    "took it over.",
+    3: "A turn is proposed, quoted and judged in this order, attempt by attempt; it is quoted anew only where the "
+    "world or a person changed it.",
+    4: "Each call has one result, in the order of the calls, before the model is asked again.",
+    5: "What was executed was forwarded as it had been quoted, and what was held was released by enough people who "
+    "may, in time, for this very effect. A no stands.",
+    6: "Steps and cost stay within the run's limits, and its end counts them.",
+}
+
 
 def verify(events: Iterable[Event]) -> list[Violation]:
     """Every rule broken in these events, which may be of many runs and need only be in order within each."""

@@ -28,7 +28,9 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     await bus.hear(holding(bus))
     await bus.hear_timers(looking(bus, log, now))
     # Notifications have a connection of their own, so that what waits for a receiver is in nobody's way.
-    await stack.enter_async_context(service.running(NOTIFICATIONS, settings, notify, reads=notice.READS))
+    bus.beside.append(
+        await stack.enter_async_context(service.running(NOTIFICATIONS, settings, notify, reads=notice.READS))
+    )
 
 
 def _line_of_tenants(bus: Bus) -> Log:

@@ -94,7 +94,7 @@ async def _say_of_tenant(log: Log, asked: SayOfTenant, principal: Principal, ask
 
 async def _read(text: str, tenant: str, ask: Ask) -> Pack | No:
     """Which pack policy reads in the text, or why it is none."""
-    answer = await ask(asks.CHECK_PACK, {"tenant": tenant, "text": text})
+    answer = await ask(asks.CHECK_PACK, asks.AskCheckPack(tenant=tenant, text=text).model_dump(mode="json"))
     if (no := No.in_answer(answer)) is not None:
         return replace(no, detail=f"{no.detail} Nothing was promoted.")
     return Pack.model_validate(answer["pack"], extra="ignore")

@@ -20,7 +20,8 @@ from pydantic import BaseModel
 
 
 class Stop(BaseModel):
-    """No write of this tool (None: of any) that moves more than this (None: or anything) is done while it stands."""
+    """While it stands, no write of this tool (None: of any) is done that takes what its customer is refunded that day
+    above this (None: or anything at all)."""
 
     stop_id: str
     tool: str | None

@@ -2,13 +2,15 @@
 
 import asyncio
 
-from contracts.answers import No
+from contracts.answers import No, what_is_wrong
+from contracts.asks import AskCheckPack
 from contracts.bus import Answer, Handler
 from contracts.events import Draft, Event
 from contracts.handler import respond
 from contracts.history import History
 from contracts.log import Log
 from contracts.parts import Json
+from pydantic import ValidationError
 
 from policy import domain
 from policy.pack import InvalidPack, parse
@@ -33,17 +35,20 @@ def checking(packs: Packs) -> Answer:
     """Whether a text is a pack that this tenant could be judged by."""
 
     async def check(request: Json) -> Json:
-        tenant, text = request.get("tenant"), request.get("text")
-        if not isinstance(tenant, str) or not isinstance(text, str):
-            return _no("Nothing to check", "Send the tenant and the text of the pack. Nothing was changed.")
+        try:
+            asked = AskCheckPack.model_validate(request)
+        except ValidationError as error:
+            return _no("Nothing to check", f"{what_is_wrong(error)}. Nothing was changed.")
         try:
             # In a thread: a text that somebody sends must hold up no turn.
-            pack = await asyncio.to_thread(parse, text, source="pack")
+            pack = await asyncio.to_thread(parse, asked.text, source="pack")
         except InvalidPack as error:
             return _no("Not a policy pack", str(error)[:4000])
-        currency = packs.currency(tenant) or pack.currency
+        currency = packs.currency(asked.tenant) or pack.currency
         if pack.currency != currency:
-            why = f"pack, currency: {tenant} pays in {currency}; in {pack.currency} every refund would be refused."
+            why = (
+                f"pack, currency: {asked.tenant} pays in {currency}; in {pack.currency} every refund would be refused."
+            )
             return _no("Another currency", why)
         return {"status": 200, "pack": pack.stamp.model_dump(mode="json")}
 

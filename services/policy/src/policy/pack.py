@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 import yaml
+from contracts.asks import LONGEST_PACK
 from contracts.parts import Currency, Digest, Needs, Pack
 from contracts.people import RANKS
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -13,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 Amount = Annotated[int, Field(ge=0, le=2**53 - 1, description="minor units of the pack's currency")]
 Seconds = Annotated[int, Field(ge=1, le=366 * 24 * 3600)]
 Path = tuple[str | int, ...]
-LONGEST = 20_000  # characters
 DEEPEST = 8
 
 
@@ -173,8 +173,8 @@ class PolicyPack(Part):
 
 def parse(text: str, source: str = "policy pack") -> PolicyPack:
     """Reads a pack. Raises InvalidPack, which names `source`, the line and the field of everything that is wrong."""
-    if len(text) > LONGEST:
-        raise InvalidPack(f"{source}: a pack has at most {LONGEST:,} characters, and this has {len(text):,}")
+    if len(text) > LONGEST_PACK:
+        raise InvalidPack(f"{source}: a pack has at most {LONGEST_PACK:,} characters, and this has {len(text):,}")
     try:
         depth = 0
         for part in yaml.parse(text, Loader=yaml.SafeLoader):
