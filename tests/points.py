@@ -8,7 +8,7 @@ from pathlib import Path
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
 # Whoever calls one of these runs the points of that module of the contracts, too.
-SHARED = {"bus": ("hear",), "handler": ("respond", "say")}
+SHARED = {"hearing": ("hear",), "handler": ("respond", "say")}
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def _consumers(ack_wait: float = ACK_WAIT) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def add_subscriber(nc: Client, name: str, tenant: str) -> None:
+async def add_subscriber(nc: Client, name: str, tenant: str, metadata: dict[str, str] | None = None) -> None:
     """Gives another system its place in the log: a consumer of its own, that only it may ask, with its tenant's facts
     from the first one on. Safe to run again. Needs the rights of set-up."""
     consumer = {
@@ -98,6 +98,7 @@ async def add_subscriber(nc: Client, name: str, tenant: str) -> None:
         "max_deliver": -1,
         "max_expires": int(LONGEST_PULL * _NANOSECONDS),
         "filter_subjects": [f"run.{token(tenant)}.>"],
+        "metadata": metadata or {},
     }
     await _api(
         nc,
@@ -111,13 +112,6 @@ async def remove_subscriber(nc: Client, name: str) -> None:
     answer = await _call(nc, f"CONSUMER.DELETE.{RUNS}.{subscriber(name)}", None)
     if answer.get("error", {}).get("err_code") != _NO_CONSUMER:
         _raise_on_error("CONSUMER.DELETE", answer)
-
-
-async def waiting_for(nc: Client, name: str) -> tuple[int, int]:
-    """The sequence up to which a subscriber has acknowledged everything, and how many facts wait for it."""
-    answer = await _call(nc, f"CONSUMER.INFO.{RUNS}.{subscriber(name)}", None)
-    _raise_on_error("CONSUMER.INFO", answer)
-    return answer["ack_floor"]["stream_seq"], answer["num_pending"] + answer["num_ack_pending"]
 
 
 async def _ensure(nc: Client, subject: str, config: dict[str, Any]) -> None:

@@ -41,11 +41,7 @@ async def named(nc: Client, name: str) -> Subscriber | None:
 
 async def add(nc: Client, one: Subscriber) -> None:
     """Gives it its place in the log. It may enter once the broker's configuration names it, too."""
-    await setup.add_subscriber(nc, one.name, one.tenant)
-    jetstream = nc.jetstream()
-    config = (await jetstream.consumer_info(RUNS, one.user)).config
-    config.metadata = {NKEY: one.nkey}
-    await jetstream.add_consumer(RUNS, config)
+    await setup.add_subscriber(nc, one.name, one.tenant, {NKEY: one.nkey})
 
 
 async def remove(nc: Client, name: str) -> None:
