@@ -26,7 +26,7 @@ def spend(
 ) -> None:
     """Print what the tenant's model calls cost a day.
 
-    Under way: reserved for calls that are being made now. Uncertain: reserved by processes that died while they asked.
+    Under way: reserved for calls that are being made now. Uncertain: reserved for calls of which nobody knows what came.
     Saved: what recorded answers that were used again would have cost.
     """
     found = api.get("/v1/spend", days=days)

@@ -18,7 +18,9 @@ def set_stop(
     api: Api,
     reason: Reason,
     tool: Annotated[str | None, typer.Option(help="Only this tool. Default: whatever changes something.")] = None,
-    above_minor: Annotated[int | None, typer.Option(help="Only above this amount, in minor units.")] = None,
+    above_minor: Annotated[
+        int | None, typer.Option(help="Only above this amount to one customer in a day, in minor units.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Stop writes: of one tool, above an amount, both, or all. It takes effect within a second."""
@@ -50,9 +52,13 @@ def list_stops(api: Api, as_json: Json = False) -> None:
 
 
 def words(stop: dict[str, Any]) -> str:
-    """`issue_refund above 10000 minor units`."""
+    """`issue_refund above 10000 minor units to one customer in a day`."""
     what = stop["tool"] or "every write"
-    return what if stop["above_minor"] is None else f"{what} above {stop['above_minor']} minor units"
+    return (
+        what
+        if stop["above_minor"] is None
+        else f"{what} above {stop['above_minor']} minor units to one customer in a day"
+    )
 
 
 def register(app: typer.Typer) -> None:

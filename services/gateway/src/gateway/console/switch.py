@@ -58,7 +58,10 @@ async def lift_stop(
 def _minor(typed: str, currency: str) -> int | None:
     if not typed.strip():
         return None
-    amount = words.minor(typed, currency or "GBP")
+    if not currency:
+        why = "Nothing was stopped. This shop's tenant.yaml names no currency to read the amount in: leave it empty."
+        raise Problem(422, "An amount of what?", why)
+    amount = words.minor(typed, currency)
     if amount is None:
         raise Problem(422, "Not an amount", "Nothing was stopped. Write the amount as in 100.00, or leave it empty.")
     return amount

@@ -28,7 +28,7 @@ STATUS = {
     "awaiting_customer": "Customer",
     "resolved": "Resolved",
     "escalated": "Escalated",
-    "budget_exhausted": "Out of steps",
+    "budget_exhausted": "Out of budget",
     "failed": "Run failed",
     "cancelled": "Stopped",
     "taken_over": "With a person",
@@ -275,11 +275,11 @@ def awaited(call: HeldCall) -> str:
 
 
 def stopped(stop: Stop, currency: str) -> str:
-    """What a stop covers, as in `issue_refund above £100.00 is stopped`."""
+    """What a stop covers, as in `issue_refund above £100.00 to one customer in a day is stopped`."""
     what = stop.tool or "Everything that changes something"
     if stop.above_minor is not None:
         limit = money(stop.above_minor, currency) if currency else f"{stop.above_minor} minor units"
-        what = f"{stop.tool or 'Everything'} above {limit}"
+        what = f"{stop.tool or 'Everything'} above {limit} to one customer in a day"
     return f"{what} is stopped"
 
 
