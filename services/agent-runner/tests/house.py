@@ -13,6 +13,7 @@ from agent_runner.domain import READS
 from agent_runner.ledger import Away
 from agent_runner.settings import Settings
 from contracts import service
+from contracts.asks import CATALOGUE as ASK_CATALOGUE
 from contracts.bus import Bus
 from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import Conflict
@@ -65,7 +66,7 @@ class House:
         async def hear_live(message: Msg) -> None:
             self.live.append((message.subject, json.loads(message.data)))
 
-        await self.nc.subscribe("ask.tools.catalogue", cb=catalogue)
+        await self.nc.subscribe(ASK_CATALOGUE, cb=catalogue)
         await self.nc.subscribe("live.>", cb=hear_live)
         self._tasks.append(asyncio.create_task(self._follow()))
 

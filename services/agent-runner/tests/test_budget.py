@@ -9,12 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 from agent_runner.answer import Answer
+from agent_runner.budgets import Budgets
 from agent_runner.domain import DayFull
 from agent_runner.ledger import Ledger, Pool
 from agent_runner.settings import Settings
 from contracts.events import Event
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool
 from standin.director import Director
+from turngate.setup import in_database
 from turngate.testing import Database
 
 from .conftest import Causes
@@ -153,7 +156,12 @@ async def test_who_waits_for_anothers_answer_is_not_refused(pool: Pool, tenant: 
     holder, cause = Ledger(pool), another()
     await holder.set_budget(tenant, 1_000, 1)
     await holder.reserve(cause, ASKED)
+    asked = pool.get_stats()["requests_num"]
     waiting = asyncio.create_task(Ledger(pool).reserve(cause, ASKED))
+    async with asyncio.timeout(20):
+        while pool.get_stats()["requests_num"] < asked + 2 and not waiting.done():  # the first was told to wait
+            await asyncio.sleep(0.01)
+    assert not waiting.done()
     await holder.record(cause, answer(text("one for both")))
     assert isinstance(await waiting, Answer)
 
@@ -222,6 +230,28 @@ async def test_fifty_runs_at_once_stay_within_the_days_budget_of_their_tenant(
     assert "budget_exhausted" in {end.status for end in ends} <= {"resolved", "budget_exhausted"}
     assert 0 < sum(end.cost_micro_usd for end in ends) <= budget
     assert sum(line["spent_micro_usd"] for line in lines(fresh_database)) <= budget
+
+
+async def test_a_runner_that_starts_while_the_database_is_away_waits_for_it(
+    home: House, fresh_database: Database
+) -> None:
+    await home.sets_budget(0)
+    name = conninfo_to_dict(fresh_database.superuser)["dbname"]
+    with psycopg.connect(in_database(fresh_database.superuser, "postgres"), autocommit=True) as superuser:
+        superuser.execute(f"alter database {name} allow_connections false".encode())
+        async with AsyncConnectionPool(
+            fresh_database.runner, min_size=0, max_size=1, timeout=0.1, reconnect_timeout=0.1, open=False
+        ) as pool:
+            catching_up = asyncio.create_task(Budgets(Ledger(pool)).catch_up(home.line))
+            async with asyncio.timeout(20):
+                while not (pool.get_stats().get("requests_errors") or catching_up.done()):
+                    await asyncio.sleep(0.01)
+            assert not catching_up.done()
+            superuser.execute(f"alter database {name} allow_connections true".encode())
+            async with asyncio.timeout(20):
+                await catching_up
+    with psycopg.connect(fresh_database.superuser) as superuser:
+        assert superuser.execute("select day_micro_usd from ledger.budgets").fetchall() == [(0,)]
 
 
 async def test_a_ledger_that_has_forgotten_the_budget_learns_it_when_a_runner_starts(

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from agent_runner.answer import Answer
 from agent_runner.erasure import Runs, erase
-from agent_runner.ledger import Away, Ledger, Pool
+from agent_runner.ledger import AboveRowSecurity, Away, Ledger, Pool, must_be_bound_by_row_security
 from agent_runner.request import Request
 from contracts.events import Event
 from contracts.subjects import RunKey
@@ -86,11 +86,11 @@ async def test_a_call_whose_holder_has_died_is_taken_over_and_its_money_stays_un
 
 
 async def test_a_call_that_takes_long_stays_its_holders(pool: Pool, cause: Event, asked: Request) -> None:
-    holder = Ledger(pool, lease=0.3)
+    holder = Ledger(pool, lease=0.9)
     await holder.reserve(cause, asked)
     waiting = asyncio.create_task(Ledger(pool).reserve(cause, asked))
     async with holder.holding(cause):
-        done, _ = await asyncio.wait({waiting}, timeout=1)  # three leases long
+        done, _ = await asyncio.wait({waiting}, timeout=1.9)  # two leases long
         assert not done
     await holder.record(cause, answer(text("at last")))
     found = await waiting
@@ -106,6 +106,66 @@ async def test_a_reservation_that_was_given_back_is_free_and_nothing_is_uncertai
     await ledger.release(cause)
     assert await Ledger(pool).reserve(cause, asked) is None
     assert line(postgres, cause)["uncertain_micro_usd"] == 0
+
+
+async def test_a_call_whose_outcome_is_not_known_is_free_and_its_money_stays_uncertain(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    ledger = Ledger(pool)
+    await ledger.reserve(cause, asked)
+    await ledger.lose(cause)
+    assert await Ledger(pool).reserve(cause, asked) is None
+    assert line(postgres, cause)["uncertain_micro_usd"] == asked.at_most_micro_usd
+
+
+async def test_who_comes_late_leaves_the_reservation_of_who_took_over_alone(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    late, after = Ledger(pool, lease=0.01), Ledger(pool)
+    await late.reserve(cause, asked)
+    await after.reserve(cause, replace(asked, at_most_micro_usd=7_000))
+    held = line(postgres, cause)
+
+    await late.record(cause, answer(text("late"), cost=3))
+    await late.lose(cause)
+    kept = line(postgres, cause)
+    assert (kept["holder"], kept["held_until"]) == (held["holder"], held["held_until"])
+    assert (kept["reserved_micro_usd"], kept["uncertain_micro_usd"]) == (7_000, asked.at_most_micro_usd)
+
+    assert (await after.record(cause, answer(text("too"), cost=4))).text == "late"
+    kept = line(postgres, cause)
+    assert (kept["holder"], kept["held_until"], kept["spent_micro_usd"]) == (None, None, 7)
+
+
+async def test_who_took_over_gives_its_reservation_back_though_the_answer_has_come(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    late, after = Ledger(pool, lease=0.01), Ledger(pool)
+    await late.reserve(cause, asked)
+    await after.reserve(cause, asked)
+    await late.record(cause, answer(text("late")))
+    await after.release(cause)
+    assert line(postgres, cause)["holder"] is None
+
+
+async def test_a_run_of_another_tenants_with_the_same_name_keeps_its_answers(
+    pool: Pool, cause: Event, asked: Request, postgres: Database
+) -> None:
+    theirs = replace(cause, key=RunKey("initech", cause.key.run))
+    for one in (cause, theirs):
+        await Ledger(pool).reserve(one, asked)
+        await Ledger(pool).record(one, answer(text("Dear Tom Whitfield")))
+    # Even by a role that row-level security does not bind.
+    assert await asyncio.to_thread(erase, postgres.superuser, Runs(tenant="acme", runs=[cause.key.run])) == 1
+    assert line(postgres, cause)["answer"] is None
+    assert line(postgres, theirs)["answer"] is not None
+
+
+async def test_a_role_above_row_security_is_refused(postgres: Database, pool: Pool) -> None:
+    async with AsyncConnectionPool(postgres.superuser, min_size=1, open=False) as above:
+        with pytest.raises(AboveRowSecurity, match="turngate_runner"):
+            await must_be_bound_by_row_security(above)
+    await must_be_bound_by_row_security(pool)
 
 
 async def test_a_tenant_sees_its_own_lines_only(pool: Pool, cause: Event, asked: Request, postgres: Database) -> None:

@@ -4,14 +4,14 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from agent_runner.answer import Answer
-from agent_runner.model import Model, Unusable
+from agent_runner.model import Lost, Model, NotTaken, Unusable
 from agent_runner.prices import Prices
 from agent_runner.request import Request, Tools, build
-from contracts.errors import Outage
 from contracts.parts import UNREADABLE, Limits
 from standin.director import Director
 
@@ -123,56 +123,119 @@ async def test_an_answer_at_its_length_limit_says_so(model: Model, director: Dir
 
 @pytest.mark.parametrize("cut", ["connection", "end"])
 @pytest.mark.parametrize("said", [{"text": "Half a sentence."}, {"tool_calls": [{"name": "get_order"}]}])
-async def test_half_an_answer_is_discarded_and_its_tokens_counted(
+async def test_half_an_answer_is_discarded_and_counts_as_long_as_it_may_have_become(
     model: Model, director: Director, cut: str, said: dict[str, Any]
 ) -> None:
     await director.script(KEY, [{**said, "fault": {"cut": cut}}])
     answer, _ = await ask(model)
     assert (answer.content, answer.stop_reason) == ([], "stream_cut")
-    assert answer.usage.input + answer.usage.cache_write > 0
-    assert answer.cost_micro_usd > 0
+    read = answer.usage.input + answer.usage.cache_write
+    assert read > 0
+    assert answer.usage.output == 4096
+    assert answer.cost_micro_usd >= 4096 * 10 + read * 2  # micro-dollars a token, as the price list has it
+    assert answer.cost_micro_usd <= request().at_most_micro_usd
 
 
-# Outages, which are waited out
+async def test_an_answer_that_breaks_off_for_good_counts_as_one_that_was_cut(model: Model, director: Director) -> None:
+    await director.script(KEY, [{"text": "Half of it.", "fault": {"error": "invalid_request_error"}}])
+    answer, _ = await ask(model)
+    assert (answer.content, answer.stop_reason, answer.usage.output) == ([], "stream_cut", 4096)
+
+
+# Outages, which are waited out: nothing is paid
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503, 529])
-async def test_an_api_that_cannot_answer_now_is_an_outage(model: Model, director: Director, status: int) -> None:
-    await director.script(KEY, [{"fault": {"status": status, "retry_after": 0.01}}])
-    with pytest.raises(Outage):
-        await ask(model)
-
-
-async def test_a_passing_error_is_retried_by_the_sdk(model: Model, director: Director) -> None:
-    await director.script(KEY, [[{"fault": {"status": 529, "retry_after": 0.01}}, {"text": "There."}]])
-    answer, _ = await ask(model)
-    assert answer.text == "There."
-
-
-@pytest.mark.parametrize("error", ["overloaded_error", "api_error", "rate_limit_error"])
-async def test_an_error_inside_a_stream_that_began_well_is_an_outage(
-    model: Model, director: Director, error: str
+async def test_an_api_that_says_that_it_cannot_answer_now_is_asked_once_and_took_nothing(
+    model: Model, director: Director, status: int
 ) -> None:
-    await director.script(KEY, [{"text": "Half of it.", "fault": {"error": error}}])
-    with pytest.raises(Outage):
+    await director.script(KEY, [[{"fault": {"status": status, "retry_after": 0.01}}, {"text": "There."}]])
+    with pytest.raises(NotTaken):
         await ask(model)
+    assert await director.asked(KEY) == {0: 1}
 
 
-async def test_an_api_that_is_not_there_is_an_outage() -> None:
+@pytest.mark.parametrize(("given", "wait"), [(7, 7.0), (3600, 60.0), (None, 0.0)])
+async def test_how_long_an_api_wants_to_be_left_alone_for_is_passed_on_within_reason(
+    model: Model, director: Director, given: int | None, wait: float
+) -> None:
+    await director.script(KEY, [{"fault": {"status": 429, **({"retry_after": given} if given else {})}}])
+    with pytest.raises(NotTaken) as outage:
+        await ask(model)
+    assert outage.value.wait == wait
+
+
+async def test_an_api_that_is_not_there_took_nothing() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         model = Model("test", f"http://127.0.0.1:{taken.getsockname()[1]}", 1)
-        with pytest.raises(Outage):
+        with pytest.raises(NotTaken):
             await ask(model)
         await model.close()
 
 
-async def test_a_model_that_stays_silent_is_an_outage(director: Director, standin_url: str) -> None:
-    await director.script(KEY, [{"text": "Too late.", "gate": "never"}])
-    model = Model("test", standin_url, 0.05)
-    with pytest.raises(Outage):
+# Outages after which nobody knows what is to be paid
+
+
+@pytest.mark.parametrize("error", ["overloaded_error", "api_error", "rate_limit_error"])
+async def test_what_an_answer_cost_that_an_outage_broke_off_is_not_known(
+    model: Model, director: Director, error: str
+) -> None:
+    await director.script(KEY, [{"text": "Half of it.", "fault": {"error": error}}])
+    with pytest.raises(Lost):
         await ask(model)
+
+
+async def test_what_a_model_does_that_stays_silent_is_not_known(director: Director, standin_url: str) -> None:
+    await director.script(KEY, [{"text": "Too late.", "gate": "never"}])
+    model = Model("test", standin_url, 0.5)
+    with pytest.raises(Lost):
+        await ask(model)
+    assert await director.asked(KEY) == {0: 1}
     await model.close()
+
+
+async def test_what_an_api_did_that_timed_out_is_not_known(model: Model, director: Director) -> None:
+    await director.script(KEY, [{"fault": {"status": 504}}])
+    with pytest.raises(Lost):
+        await ask(model)
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        b"",
+        b"HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\nLost",
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 0\r\n\r\n",
+    ],
+    ids=["nothing", "a proxy's word", "an empty stream"],
+)
+async def test_what_came_of_a_request_is_not_known_where_no_api_answers_it(answered: bytes) -> None:
+    async with proxy(answered) as (url, requests):
+        model = Model("test", url, 10)
+        with pytest.raises(Lost):
+            await ask(model)
+        await model.close()
+    assert len(requests) == 1
+
+
+@asynccontextmanager
+async def proxy(answer: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Something between us and the API that takes each request, gives one answer to all and hangs up."""
+    requests: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        [length] = [
+            int(line.split(b":")[1]) for line in head.lower().splitlines() if line.startswith(b"content-length:")
+        ]
+        requests.append(await reader.readexactly(length))
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
 
 
 # What a person must change

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from agent_runner.domain import Ask
-from agent_runner.transcript import Agent, Customer, Note, Results, messages, neutral
+from agent_runner.transcript import AgentSaid, Customer, Note, Results, messages, neutral
 from contracts.parts import Customer as Sender
 from contracts.parts import ToolCall
 from hypothesis import given
@@ -65,18 +65,18 @@ def test_a_name_cannot_add_a_header_line() -> None:
 
 def test_a_call_without_a_recorded_result_is_said_not_to_have_run() -> None:
     calls = [ToolCall(call_id="a", tool="get_order", arguments={})]
-    sent = messages([ticket(), Agent([call("a")]), Results(calls, {})], PROMPT.ticket)
+    sent = messages([ticket(), AgentSaid([call("a")]), Results(calls, {})], PROMPT.ticket)
     [result] = sent[-1]["content"]
     assert (result["tool_use_id"], result["is_error"]) == ("a", True)
 
 
 def test_empty_text_is_not_sent_back() -> None:
-    sent = messages([ticket(), Agent([text(""), call("a")]), Note("n")], PROMPT.ticket)
+    sent = messages([ticket(), AgentSaid([text(""), call("a")]), Note("n")], PROMPT.ticket)
     assert sent[1]["content"] == [call("a")]
 
 
 def test_an_answer_of_nothing_but_empty_text_leaves_no_empty_message() -> None:
-    sent = messages([ticket(), Agent([text(" ")]), Note("n")], PROMPT.ticket)
+    sent = messages([ticket(), AgentSaid([text(" ")]), Note("n")], PROMPT.ticket)
     assert [message["role"] for message in sent] == ["user"]
 
 

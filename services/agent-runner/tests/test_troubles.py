@@ -1,8 +1,12 @@
 """The agent-runner when the model, its set-up or another service fails: each run gets an end that says what to do."""
 
+import asyncio
 import json
+from datetime import timedelta
 
+import psycopg
 import pytest
+from agent_runner.ledger import AboveRowSecurity
 from agent_runner.settings import Settings
 from contracts.facts import RunEnded, TurnProposed
 from contracts.parts import Json
@@ -22,6 +26,58 @@ async def test_an_overloaded_model_is_waited_for_and_not_counted(
     assert (end_of(events).status, end_of(events).steps) == ("resolved", 1)
     [line] = lines(fresh_database)
     assert line["uncertain_micro_usd"] == 0
+
+
+async def test_a_model_that_wants_to_be_left_alone_is(home: House, told: Settings, director: Director) -> None:
+    await director.script("TCK-40", [[{"fault": {"status": 429, "retry_after": 1}}, REPLY]])
+    async with running(told):
+        events = await home.ended(await home.starts("TCK-40-1"))
+    assert events[-1].time - events[0].time >= timedelta(seconds=1)
+
+
+async def test_what_a_silent_model_may_have_cost_is_uncertain_and_it_is_asked_again(
+    home: House, told: Settings, director: Director, fresh_database: Database
+) -> None:
+    await director.script("TCK-40", [[{**REPLY, "gate": "never"}, REPLY]])
+    async with running(told.model_copy(update={"model_timeout_s": 1})):
+        events = await home.ended(await home.starts("TCK-40-1"))
+    assert (end_of(events).status, end_of(events).steps) == ("resolved", 1)
+    asked = (await director.asked("TCK-40"))[0]
+    [line] = lines(fresh_database)
+    assert line["uncertain_micro_usd"] == (asked - 1) * line["reserved_micro_usd"] > 0
+
+
+async def test_an_answer_that_waits_for_the_ledger_stays_its_holders(
+    home: House, told: Settings, director: Director, fresh_database: Database
+) -> None:
+    await director.script("TCK-40", [REPLY])
+    with psycopg.connect(fresh_database.superuser, autocommit=True) as superuser:
+        superuser.execute("alter function ledger.record rename to record_as_ever")
+        superuser.execute(
+            "create function ledger.record(text, text, uuid, uuid, json, bigint) returns json language plpgsql as"
+            " $$ begin raise 'not now' using errcode = 'cannot_connect_now'; end $$"
+        )
+        async with running(told.model_copy(update={"ack_wait": 1.0})):
+            key = await home.starts("TCK-40-1")
+            async with asyncio.timeout(20):
+                while not home.live or "done" not in home.live[-1][1]:
+                    await asyncio.sleep(0.01)
+                [before] = lines(fresh_database)
+                while lines(fresh_database)[0]["held_until"] < before["held_until"] + timedelta(seconds=1):
+                    await asyncio.sleep(0.05)
+            superuser.execute("drop function ledger.record")
+            superuser.execute("alter function ledger.record_as_ever rename to record")
+            assert end_of(await home.ended(key)).status == "resolved"
+    assert await director.asked("TCK-40") == {0: 1}
+
+
+async def test_a_runner_whose_database_role_would_see_every_tenants_rows_does_not_start(
+    told: Settings, fresh_database: Database
+) -> None:
+    above = Settings(**{**told.model_dump(), "postgres_dsn": fresh_database.superuser})
+    with pytest.raises(AboveRowSecurity):
+        async with running(above):
+            pass
 
 
 async def test_an_answer_that_broke_off_is_asked_for_again_and_counted(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent_runner.answer import Answer, usable
-from agent_runner.domain import Ask, Run, fold, next_step, said
+from agent_runner.domain import Ask, Run, fold, next_step, word_of
 from agent_runner.profiles import Profiles
 from agent_runner.transcript import Message, messages
 from contracts.events import Draft, Event
@@ -101,7 +101,7 @@ class Told:
         due = to or self.last
         step = self.owes(due)
         assert isinstance(step, Ask)
-        return self._add(said(step.run, answer(*content, **how)), due)
+        return self._add(word_of(step.run, answer(*content, **how)), due)
 
     def reacts(self) -> Fact | None:
         """The agent answers the last event without the model, if it owes it an answer."""

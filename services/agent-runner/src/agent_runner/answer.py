@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from contracts.canonical import canonical
-from contracts.parts import Json, ToolCall, Usage
+from contracts.parts import MOST_CALLS, Json, ToolCall, Usage
 from pydantic import BaseModel, ConfigDict
 
 LONGEST = 256_000  # bytes of content as JSON: a fact carries it and its calls, well under the broker's 1 MB
 LONGEST_TEXT = 64_000  # what a fact's text may hold
-MOST_CALLS = 64
 
 # Why an answer can be neither run nor sent, where the API gives no reason of its own.
 CUT_OFF = "stream_cut"

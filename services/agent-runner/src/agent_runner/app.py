@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 
 import structlog
 from contracts.asks import SPEND
@@ -14,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 from agent_runner.budgets import Budgets
 from agent_runner.catalogue import Catalogue
 from agent_runner.handlers import Agent
-from agent_runner.ledger import Ledger
+from agent_runner.ledger import Ledger, must_be_bound_by_row_security, until_back
 from agent_runner.model import HOW_TO_SET_THE_KEY, Model
 from agent_runner.prices import Prices
 from agent_runner.profiles import Profiles
@@ -34,6 +35,7 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     )
     await pool.open()
     stack.push_async_callback(pool.close)
+    await until_back(partial(must_be_bound_by_row_security, pool), "the start")
     key = settings.model_api_key.get_secret_value() if settings.model_api_key else None
     model = Model(key, settings.model_base_url, settings.model_timeout_s)
     stack.push_async_callback(model.close)

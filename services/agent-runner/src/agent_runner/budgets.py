@@ -1,11 +1,13 @@
 """The tenants' budgets of a day: heard on their own lines, and kept where reservations find them."""
 
+from functools import partial
+
 from contracts.events import Event
 from contracts.following import catch_up
 from contracts.log import JetStreamLog
 from contracts.tenant_facts import BudgetSet
 
-from agent_runner.ledger import Ledger
+from agent_runner.ledger import Ledger, until_back
 
 
 class Budgets:
@@ -21,7 +23,7 @@ class Budgets:
             await self._ledger.set_budget(event.key.tenant, event.fact.day_micro_usd, event.sequence)
 
     async def catch_up(self, line: JetStreamLog) -> None:
-        """Hears the last budget of every tenant, an outage of the broker waited out."""
+        """Hears the last budget of every tenant, an outage of the broker or the database waited out."""
         last: dict[str, Event] = {}
 
         def take(event: Event) -> None:
@@ -30,4 +32,4 @@ class Budgets:
 
         await catch_up(line, take)
         for event in last.values():
-            await self.hear(event)
+            await until_back(partial(self.hear, event), "a tenant's budget")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 
+from contracts.asks import CATALOGUE
 from contracts.bus import Bus
 from contracts.errors import Outage
 
@@ -39,7 +40,7 @@ class Catalogue:
             return tools
 
     async def _ask(self, tenant: str, toolset: str) -> Tools:
-        answer = await self._bus.ask("ask.tools.catalogue", {"tenant": tenant, "toolset": toolset}, timeout=5)
+        answer = await self._bus.ask(CATALOGUE, {"tenant": tenant, "toolset": toolset}, timeout=5)
         if answer.get("status", 200) >= 500:
             raise Outage(f"The tools service could not say what it offers: {answer.get('title')}")
         if "tools" not in answer:

@@ -18,7 +18,7 @@ from contracts.facts import (
 )
 
 from agent_runner.answer import CUT_OFF, LONGEST_TEXT, NO_TEXT, TOO_LONG, UNREADABLE, UNUSABLE_CALLS, Answer, text_of
-from agent_runner.transcript import Agent, Customer, Entry, Note, Results
+from agent_runner.transcript import AgentSaid, Customer, Entry, Note, Results
 
 ESCALATE = "escalate_to_human"
 MOST_UNFINISHED = 3  # answers in a row that could be neither run nor sent
@@ -115,7 +115,7 @@ def _take(run: Run, event: Event, fact: Fact) -> None:
                 run.due = event
         case TurnProposed():
             _answered(run, fact)
-            run.entries.append(Agent(fact.content))
+            run.entries.append(AgentSaid(fact.content))
             run.call_ids |= {call.call_id for call in fact.calls}
             run.turn, run.open_turn, run.due = fact.turn, fact, None
             run.half, run.unfinished = "", 0
@@ -133,7 +133,7 @@ def _take(run: Run, event: Event, fact: Fact) -> None:
             run.unfinished, run.due = run.unfinished + 1, event
         case ReplyGiven():
             _answered(run, fact)
-            run.entries.append(Agent(fact.content))
+            run.entries.append(AgentSaid(fact.content))
             run.half, run.unfinished, run.reply = "", 0, event.id
             owed = not run.is_chat or run.escalation is not None or bool(run.waiting)
             run.due = event if owed else None
@@ -153,7 +153,7 @@ def _answered(run: Run, fact: TurnProposed | AnswerUnfinished | ReplyGiven) -> N
 def _unfinished(fact: AnswerUnfinished) -> list[Entry]:
     if fact.next == "continue":
         note: list[Entry] = [] if fact.stop_reason == "pause_turn" else [Note(_CONTINUE)]
-        return [Agent(fact.content), *note]
+        return [AgentSaid(fact.content), *note]
     return [Note(_AGAIN.get(fact.stop_reason, _SHORTER))]
 
 
@@ -198,7 +198,7 @@ def next_step(events: Iterable[Event], event: Event) -> Ask | RunEnded | None:
     return Ask(run)
 
 
-def said(run: Run, answer: Answer) -> Fact:
+def word_of(run: Run, answer: Answer) -> Fact:
     """The fact that the model's answer is, in a run whose `due` it answers."""
     paid: dict[str, Any] = {
         "usage": answer.usage,

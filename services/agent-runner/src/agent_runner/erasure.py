@@ -25,7 +25,9 @@ def erase(dsn: str, asked: Runs) -> int:
         with connection.transaction():
             _of(connection, asked.tenant)
             return connection.execute(
-                "update ledger.calls set answer = null, erased = true where run = any(%s) and not erased", [asked.runs]
+                "update ledger.calls set answer = null, erased = true"
+                " where tenant = %s and run = any(%s) and not erased",
+                [asked.tenant, asked.runs],
             ).rowcount
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 import structlog
 from contracts.bus import Bus
@@ -31,18 +32,16 @@ from agent_runner.domain import (
     out_of_days_money,
     out_of_money,
     overdue,
-    said,
+    word_of,
 )
-from agent_runner.ledger import Away, Ledger
+from agent_runner.ledger import Ledger, until_back
 from agent_runner.metrics import REUSED
-from agent_runner.model import Model, Unusable
+from agent_runner.model import Model, NotTaken, Unusable
 from agent_runner.prices import NoPrice, Price, Prices
 from agent_runner.profiles import Profiles, Unknown
 from agent_runner.request import Request
 
 logger = structlog.get_logger()
-
-RECORDED_EVERY = 0.5  # seconds between tries, while the ledger's database is away
 
 
 class Agent:
@@ -107,7 +106,7 @@ class Agent:
             if asked is None:
                 return out_of_money(run)
             answer = await self._answer(asked, run, due, price)
-            return out_of_days_money(run, answer) if isinstance(answer, DayFull) else said(run, answer)
+            return out_of_days_money(run, answer) if isinstance(answer, DayFull) else word_of(run, answer)
         except (Unknown, NoToolset) as error:
             return ended(run, "failed", f"{error} The run was not worked on. Start it again with one that there is.")
         except NoPrice as error:
@@ -140,13 +139,23 @@ class Agent:
     async def _answer(self, asked: Request, run: Run, due: Event, price: Price) -> Answer | DayFull:
         stop("agent-runner.before-ledger")
         known = await self._ledger.reserve(due, asked)
-        if isinstance(known, Answer):
-            await self._ledger.reused(due, known)
+        if isinstance(known, Answer) and await self._ledger.reused(due, known):
             REUSED.inc()
         if known is not None:
             return known
         stop("agent-runner.before-answer")
-        step, shown = run.steps + 1, False
+        async with self._ledger.holding(due):
+            answer = await self._ask(asked, run.steps + 1, due, price)
+            stop("agent-runner.after-answer")
+            # It is paid for: it is held in hand until the ledger takes it.
+            kept = await until_back(partial(self._ledger.record, due, answer), "an answer of the model's")
+        stop("agent-runner.after-ledger")
+        return kept
+
+    async def _ask(self, asked: Request, step: int, due: Event, price: Price) -> Answer:
+        """The model's answer, its words shown as they come. Where there is none its reservation is given back, or is
+        uncertain from then on, if the request was sent and may have to be paid."""
+        shown = False
 
         async def hear(text: str) -> None:
             nonlocal shown
@@ -154,31 +163,25 @@ class Agent:
             await self._show(due, {"step": step, "text": text})
 
         try:
-            async with self._ledger.holding(due):
-                answer = await self._model.ask(asked, price, hear)
-        except Exception:
+            answer = await self._model.ask(asked, price, hear)
+        except NotTaken as error:
+            await self._ledger.release(due)
+            await asyncio.sleep(error.wait)
+            raise
+        except Unusable:
             await self._ledger.release(due)
             raise
-        stop("agent-runner.after-answer")
+        except Exception:
+            await self._ledger.lose(due)
+            raise
         if shown:
             await self._show(due, {"step": step, "done": True})
-        kept = await self._record(due, answer)
-        stop("agent-runner.after-ledger")
-        return kept
+        return answer
 
     async def _show(self, due: Event, body: Json) -> None:
         """Live text is forgotten anyway: no trouble with it may cost an answer."""
         with suppress(Exception):
             await self._bus.live(due.key, body)
-
-    async def _record(self, due: Event, answer: Answer) -> Answer:
-        """The answer is paid for: it is held in hand until the ledger takes it."""
-        while True:
-            try:
-                return await self._ledger.record(due, answer)
-            except Away as error:
-                logger.warning("outage", error=repr(error), holding="an answer of the model's")
-                await asyncio.sleep(RECORDED_EVERY)
 
     def _model_of(self, run: Run) -> str:
         return self._model_instead or run.started.model

@@ -2,12 +2,13 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+import structlog
 from contracts.events import Event
 from contracts.settings import ACK_WAIT
 from psycopg.types.json import Json as AsJson
@@ -18,10 +19,39 @@ from agent_runner.domain import DayFull
 from agent_runner.request import Request
 from agent_runner.spending import Day
 
+logger = structlog.get_logger()
+T = TypeVar("T")
 Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
 LOOKED_AT_EVERY = 0.25
+TRIED_EVERY = 0.5  # seconds, while the database is away
 Away = psycopg.OperationalError
+
+
+class AboveRowSecurity(Exception):
+    """The database role that was given sees every tenant's rows."""
+
+
+async def until_back(do: Callable[[], Awaitable[T]], waiting: str) -> T:
+    """What `do` gives; while the database is away it is tried again. `waiting` says in the log file what waits."""
+    while True:
+        try:
+            return await do()
+        except Away as error:
+            logger.warning("outage", error=repr(error), waiting=waiting)
+            await asyncio.sleep(TRIED_EVERY)
+
+
+async def must_be_bound_by_row_security(pool: Pool) -> None:
+    """Raises AboveRowSecurity unless the role is one that row-level security binds."""
+    async with pool.connection() as connection:
+        found = await connection.execute("select rolsuper or rolbypassrls from pg_roles where rolname = current_user")
+        row = await found.fetchone()
+    if row is None or row[0]:
+        raise AboveRowSecurity(
+            "TURNGATE_POSTGRES_DSN names a role that is above row-level security, so tenants would not be kept apart. "
+            "Give it the role turngate_runner."
+        )
 
 
 class Ledger:
@@ -63,21 +93,30 @@ class Ledger:
                 return Answer.model_validate(answer)
             await asyncio.sleep(LOOKED_AT_EVERY)
 
-    async def reused(self, cause: Event, answer: Answer) -> None:
-        """Counts what a recorded answer would have cost again."""
-        await self._call("select ledger.reused(%s, %s, %s, %s)", *self._line(cause), answer.cost_micro_usd)
+    async def reused(self, cause: Event, answer: Answer) -> bool:
+        """Counts what a recorded answer would have cost again: once, however often it is used. Whether it was now."""
+        (first,) = await self._call("select ledger.reused(%s, %s, %s, %s)", *self._line(cause), answer.cost_micro_usd)
+        return bool(first)
 
     async def record(self, cause: Event, answer: Answer) -> Answer:
         """Keeps the answer and what it cost; gives the one that holds, which is the first that was recorded."""
         document = AsJson(answer.model_dump(mode="json"))
         (held,) = await self._call(
-            "select ledger.record(%s, %s, %s, %s, %s)", *self._line(cause), document, answer.cost_micro_usd
+            "select ledger.record(%s, %s, %s, %s, %s, %s)",
+            *self._line(cause),
+            self._holder,
+            document,
+            answer.cost_micro_usd,
         )
         return answer if held is None else Answer.model_validate(held)
 
     async def release(self, cause: Event) -> None:
         """Gives a reservation back: the call was not made, or nothing came of it."""
         await self._hold(cause, None)
+
+    async def lose(self, cause: Event) -> None:
+        """Gives a reservation up as uncertain: the call was made, and what came of it is not known."""
+        await self._call("select ledger.lose(%s, %s, %s, %s)", *self._line(cause), self._holder)
 
     async def set_budget(self, tenant: str, day_micro_usd: int | None, sequence: int) -> None:
         """What the tenant's calls may cost a day from now on, as the fact of that sequence says; an older one counts

@@ -25,13 +25,14 @@ class Tools:
 class Request:
     """One call of the Messages API: `body` is the JSON that is sent.
 
-    `at_most_micro_usd` is what it may cost and therefore what is reserved for it.
+    `max_tokens` is how long the answer may be; `at_most_micro_usd` is what it may cost and therefore what is reserved.
     """
 
     model: str
     body: bytes
     digest: str
     tools_digest: str
+    max_tokens: int
     at_most_micro_usd: int
 
 
@@ -52,6 +53,7 @@ def build(run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most
         body=_body(model, max_tokens, prompt.system, tools.offered, said),
         digest=hashlib.sha256(asked + said).hexdigest(),
         tools_digest=tools.digest,
+        max_tokens=max_tokens,
         at_most_micro_usd=price.at_most(prompt_tokens, max_tokens),
     )
 

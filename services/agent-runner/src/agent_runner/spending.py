@@ -16,9 +16,9 @@ from pydantic import ValidationError
 class Day:
     """A tenant's day (UTC) in micro-dollars.
 
-    reserved: for calls that are being made now. saved: what recorded answers that were used again would have cost.
-    uncertain: reserved by processes that died while they asked. What is reserved, spent and uncertain counts towards a
-    budget.
+    reserved: for calls that are being made now. saved: what recorded answers that were used again would have cost, each
+    once. uncertain: reserved for calls that were made, and what came of them is not known: who made them died,
+    or was not answered. What is reserved, spent and uncertain counts towards a budget.
     """
 
     tenant: str

@@ -22,7 +22,7 @@ class Customer:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentSaid:
     """The model's content blocks, as the API gave them."""
 
     content: list[Block]
@@ -43,7 +43,7 @@ class Note:
     text: str
 
 
-Entry = Ticket | Customer | Agent | Results | Note
+Entry = Ticket | Customer | AgentSaid | Results | Note
 
 
 def messages(entries: Iterable[Entry], ticket: Template) -> list[Message]:
@@ -51,7 +51,7 @@ def messages(entries: Iterable[Entry], ticket: Template) -> list[Message]:
     found: list[Message] = []
     for entry in entries:
         blocks = _blocks(entry, ticket)
-        role = "assistant" if isinstance(entry, Agent) else "user"
+        role = "assistant" if isinstance(entry, AgentSaid) else "user"
         if not blocks:
             continue
         if found and found[-1]["role"] == role:
@@ -67,7 +67,7 @@ def _blocks(entry: Entry, ticket: Template) -> list[Block]:
             return [_text(_first_message(entry, ticket))]
         case Customer():
             return [_text(neutral(entry.text) if entry.text.strip() else "(The customer sent an empty message.)")]
-        case Agent():
+        case AgentSaid():
             # The API refuses to be sent back the empty text that it may give.
             return [block for block in entry.content if block.get("type") != "text" or block["text"].strip()]
         case Results():

@@ -26,8 +26,8 @@ def spend(
 ) -> None:
     """Print what the tenant's model calls cost a day.
 
-    Under way: reserved for calls that are being made now. Uncertain: reserved for calls of which nobody knows what came.
-    Saved: what recorded answers that were used again would have cost.
+    Under way: reserved for calls that are being made now. Uncertain: reserved for calls, and nobody knows what came of
+    them. Saved: what recorded answers that were used again would have cost.
     """
     found = api.get("/v1/spend", days=days)
     if as_json:

@@ -18,8 +18,8 @@ router = APIRouter(prefix="/v1/spend", tags=["budget"])
 class Day(BaseModel):
     """A day (UTC) with model calls, in micro-dollars.
 
-    What is reserved by calls under way, spent, and uncertain since nobody knows what came of a call that was made, counts
-    towards the budget. Saved is what recorded answers that were used again would have cost.
+    What is reserved by calls under way, spent, and uncertain since nobody knows what came of a call, counts towards the
+    budget. Saved is what recorded answers that were used again would have cost.
     """
 
     tenant: str

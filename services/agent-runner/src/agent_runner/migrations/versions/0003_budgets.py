@@ -71,11 +71,42 @@ end $$
 _REUSED = """
 create function ledger.reused(
     of_tenant text, of_run text, of_cause uuid, micro_usd bigint
+) returns boolean language plpgsql as $$
+begin
+    perform set_config('turngate.tenant', of_tenant, true);
+    -- Once: who is kept from saying the answer, by an outage say, comes for it again and again.
+    update ledger.calls c set saved_micro_usd = micro_usd
+        where c.tenant = of_tenant and c.run = of_run and c.cause = of_cause and c.saved_micro_usd = 0;
+    return found;
+end $$
+"""
+
+_HOLD = """
+create or replace function ledger.hold(
+    of_tenant text, of_run text, of_cause uuid, by_holder uuid, lease_s double precision
 ) returns void language plpgsql as $$
 begin
     perform set_config('turngate.tenant', of_tenant, true);
-    update ledger.calls c set saved_micro_usd = c.saved_micro_usd + micro_usd
-        where c.tenant = of_tenant and c.run = of_run and c.cause = of_cause;
+    update ledger.calls c set
+        holder = case when lease_s is null then null else c.holder end,
+        held_until = clock_timestamp() + make_interval(secs => lease_s)
+    where c.tenant = of_tenant and c.run = of_run and c.cause = of_cause
+        and c.holder = by_holder{unless};
+end $$
+"""
+
+_LOSE = """
+create function ledger.lose(
+    of_tenant text, of_run text, of_cause uuid, by_holder uuid
+) returns void language plpgsql as $$
+begin
+    perform set_config('turngate.tenant', of_tenant, true);
+    update ledger.calls c set
+        uncertain_micro_usd = c.uncertain_micro_usd + c.reserved_micro_usd,
+        holder = null,
+        held_until = null
+    where c.tenant = of_tenant and c.run = of_run and c.cause = of_cause
+        and c.holder = by_holder;
 end $$
 """
 
@@ -85,15 +116,20 @@ create function ledger.days(
 ) returns table (
     day date, reserved_micro_usd bigint, spent_micro_usd bigint, saved_micro_usd bigint, uncertain_micro_usd bigint
 ) language plpgsql as $$
+declare
+    at timestamptz := clock_timestamp();
 begin
     perform set_config('turngate.tenant', of_tenant, true);
+    -- Whose lease has run out died while they asked, whether or not somebody has come to take the call over.
     return query
         select
             (c.reserved_at at time zone 'UTC')::date,
-            coalesce(sum(c.reserved_micro_usd) filter (where c.holder is not null), 0)::bigint,
+            coalesce(sum(c.reserved_micro_usd) filter (where c.holder is not null and c.held_until >= at), 0)::bigint,
             sum(c.spent_micro_usd)::bigint,
             sum(c.saved_micro_usd)::bigint,
-            sum(c.uncertain_micro_usd)::bigint
+            (sum(c.uncertain_micro_usd)
+                + coalesce(sum(c.reserved_micro_usd) filter (where c.holder is not null and c.held_until < at), 0)
+            )::bigint
         from ledger.calls c
         where c.tenant = of_tenant and c.reserved_at >= since::timestamp at time zone 'UTC'
         group by 1 order by 1;
@@ -101,8 +137,8 @@ end $$
 """
 
 _RECORD = """
-create or replace function ledger.record(
-    of_tenant text, of_run text, of_cause uuid, given json, micro_usd bigint
+create function ledger.record(
+    of_tenant text, of_run text, of_cause uuid,{by_holder} given json, micro_usd bigint
 ) returns json language plpgsql as $$
 declare
     kept json;
@@ -112,14 +148,21 @@ begin
         answer = case when not {erased} then coalesce(c.answer, given) end,
         answered_at = coalesce(c.answered_at, clock_timestamp()),
         spent_micro_usd = c.spent_micro_usd + micro_usd,
-        holder = null,
-        held_until = null
+        holder = {holder},
+        held_until = {held_until}
     where c.tenant = of_tenant and c.run = of_run and c.cause = of_cause
     returning c.answer into kept;
     return kept;
 end $$
 """
-_ERASED = "(c.erased or exists (select from ledger.erased_runs e where e.tenant = of_tenant and e.run = of_run))"
+# Who comes late, with the call taken over meanwhile, leaves the other's reservation alone.
+_BY_ITS_HOLDER = _RECORD.format(
+    by_holder=" by_holder uuid,",
+    erased="(c.erased or exists (select from ledger.erased_runs e where e.tenant = of_tenant and e.run = of_run))",
+    holder="nullif(c.holder, by_holder)",
+    held_until="case when c.holder <> by_holder then c.held_until end",
+)
+_BY_ANYBODY = _RECORD.format(by_holder="", erased="c.erased", holder="null", held_until="null")
 
 
 def upgrade() -> None:
@@ -141,8 +184,13 @@ def upgrade() -> None:
     op.execute(
         "comment on column ledger.calls.saved_micro_usd is 'what its answer would have cost again where it was reused'"
     )
+    op.execute(
+        "comment on column ledger.calls.uncertain_micro_usd is"
+        " 'reserved for calls that were made, and what came of them is not known'"
+    )
     op.execute("alter function ledger.reserve rename to take")
-    for function in (_SET_BUDGET, _RESERVE, _REUSED, _DAYS, _RECORD.format(erased=_ERASED)):
+    op.execute("drop function ledger.record")
+    for function in (_SET_BUDGET, _RESERVE, _REUSED, _HOLD.format(unless=""), _LOSE, _DAYS, _BY_ITS_HOLDER):
         op.execute(function)
     _hand_over()
     op.execute("grant select, insert, update on ledger.budgets to turngate_runner")
@@ -150,9 +198,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("drop function ledger.set_budget, ledger.reserve, ledger.reused, ledger.days")
+    op.execute(
+        "drop function ledger.set_budget, ledger.reserve, ledger.reused, ledger.lose, ledger.days, ledger.record"
+    )
     op.execute("alter function ledger.take rename to reserve")
-    op.execute(_RECORD.format(erased="c.erased"))
+    op.execute(_HOLD.format(unless=" and c.answer is null"))
+    op.execute(_BY_ANYBODY)
     _hand_over()
     op.execute("alter table ledger.calls drop column saved_micro_usd")
     op.execute("drop table ledger.budgets, ledger.erased_runs")
