@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -121,13 +122,15 @@ async def test_a_page_does_nothing_in_the_name_of_who_signed_in_after_it_was_ope
 
 async def test_a_decision_goes_to_approvals_with_the_persons_token(world: World) -> None:
     await world.others.say("TCK-2004-1", *story_to_the_hold())
-    again = {"repeated": True, "detail": "It still waits."}
+    again = {"repeated": True, "detail": "It still waits for £180.00."}
     asked = await world.approvals({"status": 200, "event": {"id": "e-1"}, **again})
     body = {"turn": 2, "call_id": "c-2", "digest": refund("c-2").digest, "decision": "approve", "note": "ok"}
     async with world.client("sam") as sam:
         answer = await sam.post("/v1/runs/TCK-2004-1/decisions", json=body)
 
-    assert (answer.status_code, answer.json()) == (200, {"id": "e-1", "repeated": True, "detail": "It still waits."})
+    assert (answer.status_code, answer.json()) == (200, {"id": "e-1"})
+    assert answer.headers["Turngate-Repeated"] == "true"
+    assert unquote(answer.headers["Turngate-Detail"]) == "It still waits for £180.00."
     [request] = asked
     assert request["run"] == "TCK-2004-1"
     assert request["token"].count(".") == 2

@@ -38,7 +38,11 @@ class Api:
 
     def post(self, path: str, body: Any = None) -> Any:
         """Sent with a key of its own, so that a repetition after a lost answer does nothing twice."""
-        return self._ask("POST", path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
+        return _content(self.send(path, body))
+
+    def send(self, path: str, body: Any = None) -> httpx.Response:
+        """As `post`: the whole answer, for what its headers say."""
+        return self._answer("POST", path, json=body, headers={"Idempotency-Key": uuid.uuid4().hex})
 
     def put(self, path: str, body: Any) -> Any:
         """As `post`."""
@@ -114,6 +118,9 @@ class Api:
                 yield None
 
     def _ask(self, method: str, path: str, **rest: Any) -> Any:
+        return _content(self._answer(method, path, **rest))
+
+    def _answer(self, method: str, path: str, **rest: Any) -> httpx.Response:
         try:
             answer = self._client.request(method, path, **rest)
         except httpx.TransportError:
@@ -126,7 +133,11 @@ class Api:
                 ) from None
         if answer.status_code >= 400:
             raise refusal(answer)
-        return answer.json() if answer.content else None
+        return answer
+
+
+def _content(answer: httpx.Response) -> Any:
+    return answer.json() if answer.content else None
 
 
 def event_of(frame: Frame) -> Event:

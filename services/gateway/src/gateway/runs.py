@@ -51,6 +51,15 @@ class Started:
     view: RunView
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The recorded fact, as a CloudEvent. repeated: it had been recorded before; detail: what that is worth by now."""
+
+    fact: Json
+    repeated: bool
+    detail: str | None
+
+
 class Runs:
     def __init__(self, log: JetStreamLog, bus: Bus, desk: Desk, model: str | None) -> None:
         self._log = log
@@ -160,9 +169,8 @@ class Runs:
     async def take_over(self, run: str, asker: Principal, reason: str, key: str) -> Event:
         return await self._said(run, asker, lambda history: domain.take_over(history, asker, reason, key))
 
-    async def decide(self, run: str, asker: Principal, token: str, decide: asks.Decide) -> Json:
-        """The recorded fact, as a CloudEvent, with `repeated` and `detail` where approvals says that it was recorded
-        before, and what has become of that. Raises what approvals answers instead."""
+    async def decide(self, run: str, asker: Principal, token: str, decide: asks.Decide) -> Decided:
+        """What the decision came to. Raises what approvals answers instead."""
         history = await self.history(asker.tenant, run)
         structlog.contextvars.bind_contextvars(tenant=asker.tenant, run=run, turn=decide.turn)
         stop("gateway.before-ask")
@@ -172,7 +180,7 @@ class Runs:
         # The lists are asked to have seen this decision before they are shown again.
         head = await self._log.head(RunKey(asker.tenant, run))
         self.written = max(self.written, head.sequence if head else 0)
-        return {**answer["event"], **{name: answer[name] for name in ("repeated", "detail") if name in answer}}
+        return Decided(answer["event"], bool(answer.get("repeated")), answer.get("detail"))
 
     async def held(self, tenant: str, run: str, turn: int, call_id: str) -> tuple[RunView, HeldCall]:
         """The run and its call that waits for a decision. Raises a 404 for no such run, a 409 for no such call."""

@@ -1,7 +1,9 @@
 """`turngate approvals`, `approve`, `decline`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 import typer
 from contracts import parts
@@ -45,12 +47,13 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
         before = api.get(path(run))["sequence"]
         facts = api.get(f"{path(run)}/events")["events"]
         answers = _send_all(api, run, holds_to_decide(run, facts, call), decision, note)
-        for again in (answer for answer in answers if answer.get("repeated") and not as_json):
-            had = f"{again['data']['by']['subject']} had decided this already; nothing new was said."
-            print_plain(plain(f"{again['data']['call_id']}: {had} {again.get('detail', '')}", 400))
+        for answer in answers:
+            if answer.repeated and not as_json:
+                had = f"{answer.fact['data']['by']['subject']} had decided this already; nothing new was said."
+                print_plain(plain(f"{answer.fact['data']['call_id']}: {had} {answer.detail}", 400))
         if no_wait:
-            new = sum(not answer.get("repeated") for answer in answers)
-            print_json(answers) if as_json else print_plain(f"{new} decided.")
+            new = sum(not answer.repeated for answer in answers)
+            print_json([answer.fact for answer in answers]) if as_json else print_plain(f"{new} decided.")
             return
         show(api, run, follow(api, run, before), as_json)
 
@@ -58,7 +61,16 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
     return decide
 
 
-def _send_all(api: Api, run: str, holds: list[dict[str, Any]], decision: str, note: str) -> list[Any]:
+@dataclass(frozen=True)
+class Decided:
+    """The fact, as the gateway answered it. repeated: it had been recorded before; detail: what it is worth by now."""
+
+    fact: dict[str, Any]
+    repeated: bool
+    detail: str
+
+
+def _send_all(api: Api, run: str, holds: list[dict[str, Any]], decision: str, note: str) -> list[Decided]:
     """The answers. What others have decided meanwhile is said, and keeps nobody from the rest."""
     decided, refused = [], []
     for hold in holds:
@@ -73,9 +85,11 @@ def _send_all(api: Api, run: str, holds: list[dict[str, Any]], decision: str, no
     return decided
 
 
-def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) -> Any:
+def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) -> Decided:
     body = {**hold, "decision": decision} | ({"note": note} if note else {})
-    return api.post(f"{path(run)}/decisions", body)
+    answer = api.send(f"{path(run)}/decisions", body)
+    repeated, detail = "Turngate-Repeated" in answer.headers, unquote(answer.headers.get("Turngate-Detail", ""))
+    return Decided(answer.json(), repeated, detail)
 
 
 def holds_to_decide(run: str, facts: list[dict[str, Any]], call: str | None = None) -> list[dict[str, Any]]:

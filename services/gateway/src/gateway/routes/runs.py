@@ -1,11 +1,12 @@
 """Runs: list, show, and what people do with one."""
 
 from typing import Annotated, Any
+from urllib.parse import quote as percent_encoded
 
 from contracts.asks import Decide, Requote
 from contracts.facts import Status
 from contracts.identity import Principal
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import paging, shapes
@@ -58,13 +59,19 @@ async def decide(
     ports: Ports,
     asker: Annotated[Principal, Depends(may("decide"))],
     request: Request,
+    response: Response,
     run: str,
     wanted: Decide,
     key: Key,
 ) -> dict[str, Any]:
-    """The recorded fact. The same decision sent again, by the same person, is answered with the same fact, `repeated`;
-    `detail` then says what it is worth by now, if that has changed."""
-    return await ports.runs.decide(run, asker, token_of(request), wanted)
+    """The recorded fact. The same decision sent again, by the same person, is answered with the same fact; the header
+    `Turngate-Repeated: true` says so, and `Turngate-Detail`, percent-encoded, what it is worth by now, if it waits."""
+    decided = await ports.runs.decide(run, asker, token_of(request), wanted)
+    if decided.repeated:
+        response.headers["Turngate-Repeated"] = "true"
+    if decided.detail:
+        response.headers["Turngate-Detail"] = percent_encoded(decided.detail)
+    return decided.fact
 
 
 @router.post("/{run}/quotes", response_model=shapes.Quote)
