@@ -112,7 +112,8 @@ async def test_executions_at_once_for_who_has_no_account_that_could_be_locked_co
     assert len(acme.rows("select 1 from shop.receipts")) == 1
 
 
-async def test_different_runs_at_once_pay_the_same_refund_once(acme):
+@pytest.mark.parametrize("once_more", range(4))  # which constraint finds the other first is a matter of luck
+async def test_different_runs_at_once_pay_the_same_refund_once(acme, once_more: int):
     async def attempt(n: int) -> bool:
         for _ in range(5):
             turn = acme.turn(refund(4000), run=f"TCK-{n}-1")

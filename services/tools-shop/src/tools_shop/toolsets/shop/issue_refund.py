@@ -40,12 +40,13 @@ where o.reference = %s and c.email = %s
 """
 _EARLIER = "select n, amount_minor, currency from shop.refunds where id = %s and order_reference = %s"
 _SAME = "select id, amount_minor, currency, refunded_at::date as refunded_on from shop.refunds where intent = %s"
-# Only the same intent is a duplicate. Whatever else the database objects to is a fault, and is raised.
+# A refund's id is made from its intent, so of two at once either unique constraint may be the first to find the other.
+# Only the same intent is a duplicate: where there is none of it behind a conflict, that is a fault, and is raised.
 _PAY = """
 insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, reason,
                           again_after, run, turn, call_id, released_by, day, profile)
 values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-on conflict on constraint refunds_intent do nothing
+on conflict do nothing
 returning id
 """
 
