@@ -127,7 +127,7 @@ def test_what_another_has_decided_keeps_nobody_from_deciding_the_rest(system: Ru
     released = turngate(system, "approve", run.run, "--as", "sam")
 
     assert released.returncode == 0, released.stderr
-    assert "Decided already" in released.stderr
+    assert released.stderr == ""
     assert [row["amount_minor"] for row in case.refunds()] == [8000]
 
 

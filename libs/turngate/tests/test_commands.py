@@ -111,20 +111,21 @@ def test_the_story_is_told_a_line_a_fact(own_system: RunningSystem) -> None:
     assert "released by sam" in approved.out
     assert approved.kinds[-1] == "agent.run-ended"
 
-    again = turngate(own_system, "approve", "TCK-2004-1", "--as", "sam", "--note", "seen the parcel")
-    assert (again.code, again.out) == (1, "")
-    assert "Nothing of TCK-2004-1 waits for a decision any more" in again.err
+    by_sue = turngate(own_system, "approve", "TCK-2004-1", "--as", "sue")
+    assert (by_sue.code, by_sue.out) == (1, "")
+    assert "Your click changed nothing" in by_sue.err
     [call] = {found for found in re.findall(r"sam \(approver\) approves (\S+?):", approved.out)}
-    named = turngate(own_system, "approve", "TCK-2004-1", call, "--as", "sam", "--note", "seen the parcel", "--no-wait")
-    assert named.code == 0, named.err
-    assert named.out.startswith(f"{call}: sam had decided this already; nothing new was said.")
-    assert named.out.endswith("0 decided.\n")
+    for named in ([], [call]):
+        again = turngate(own_system, "approve", "TCK-2004-1", *named, "--as", "sam", "--no-wait")
+        assert again.code == 0, again.err
+        assert again.out.startswith(f"{call}: sam had decided this already; nothing new was said.")
+        assert again.out.endswith("0 decided.\n")
     assert turngate(own_system, "decline", "TCK-2004-1", call, "--as", "lee").code == 1
 
     watched = turngate(own_system, "watch", "TCK-2004-1")
     shown = turngate(own_system, "log", "show", "TCK-2004-1")
     assert watched.kinds == shown.kinds[: len(watched.kinds)]
-    assert shown.kinds[len(watched.kinds) :] == ["approvals.decision-refused"]
+    assert shown.kinds[len(watched.kinds) :] == 2 * ["approvals.decision-refused"]
     assert watched.kinds.count("tools.turn-executed") == 2
     assert "TCK-2004-1" in turngate(own_system, "runs", "--status", "resolved").out
 

@@ -93,15 +93,13 @@ def _send(api: Api, run: str, hold: dict[str, Any], decision: str, note: str) ->
 
 
 def holds_to_decide(run: str, facts: list[dict[str, Any]], call: str | None = None) -> list[dict[str, Any]]:
-    """Calls of the run's last hold as a decision names them: turn, call_id, digest. The one that is named, settled or
-    not: said again, a decision is answered as it was the first time. Else those that still wait."""
+    """Calls of the run's last hold as a decision names them: turn, call_id, digest. The one that is named, else those
+    that still wait. Where none does, all of them: said again, a decision is answered as it was the first time."""
     held = last_hold(facts)
     if held is None:
         raise Trouble(f"Nothing of {run} was ever held for a person. Nothing was decided.")
     if call is None:
-        wanted = waiting(facts)
-        if not wanted:
-            raise Trouble(f"Nothing of {run} waits for a decision any more. Nothing was decided.")
+        wanted = waiting(facts) or list(held.holds)
     else:
         wanted = [hold for hold in held.holds if hold.call_id == call]
     if not wanted:
