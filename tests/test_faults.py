@@ -495,7 +495,7 @@ def test_a_model_that_cannot_be_reached_for_a_while_costs_no_run(house: House) -
     house.model.asked(case.ticket, at_least=1)
 
     def gone_for_long() -> bool:
-        """Whether the runner has noticed, more than the SDK's own retries last; else the stand-in goes once more."""
+        """Whether the runner has noticed; else the stand-in goes once more."""
         pid = house.system.pid("standin")
         house.system.kill("standin")
         until(lambda: house.system.pid("standin") != pid)
