@@ -233,7 +233,10 @@ def test_a_text_of_amounts_references_and_tools_stays_as_it_is(parts: list[str],
 
 def test_who_did_it_may_be_named_where_a_column_names_them() -> None:
     assert REDACTION.text("Released by Jane Miller.") == "Released by [name]."
-    assert REDACTION.text("Released by Jane Miller.", staff=["Jane Miller"]) == "Released by Jane Miller."
+    assert REDACTION.text("Released by Jane Miller.", known=["Jane Miller"]) == "Released by Jane Miller."
+    order = "Refund £180.00 for ORD-7362167281, call 07700 900123"
+    assert REDACTION.text(order) == "Refund £180.00 for ORD-[phone], call [phone]"
+    assert REDACTION.text(order, known=["ORD-7362167281"]) == "Refund £180.00 for ORD-7362167281, call [phone]"
 
 
 def test_a_name_around_the_customers_does_not_stay_and_neither_do_several_of_that_name() -> None:

@@ -17,8 +17,9 @@ class Row(BaseModel):
     """One thing that was done. `who` did it; an agent, the policy and the shop act for `on_behalf_of`, who started the
     run, and it concerns `customer`. `released_by` are the people who approved what was carried out.
 
-    amount_minor is what it is about: of an approval with changes what they came to, none before that is known.
-    asked_minor is what had been asked for, where that was changed. moved_minor is what was paid by it.
+    object is what of the shop's it is about: the order. amount_minor is how much: of an approval with changes what they
+    came to, none before that is known. asked_minor is what had been asked for, where that was changed. moved_minor is
+    what was paid by it.
     """
 
     sequence: int
@@ -33,6 +34,7 @@ class Row(BaseModel):
     role: str | None = None
     did: str
     what: str = ""
+    object: str | None = None
     amount_minor: int | None = None
     asked_minor: int | None = None
     moved_minor: int | None = None
@@ -46,14 +48,15 @@ class Row(BaseModel):
 
 def redacted(row: Row, redaction: Redaction, customer: Customer | None) -> Row:
     """The row for somebody who may not see customers."""
-    staff = [row.who, *row.released_by, *([row.on_behalf_of] if row.on_behalf_of else [])]
+    others = [name for name in (row.who, *row.released_by, row.on_behalf_of, row.object) if name]
     changes: dict[str, Any] = {
-        name: redaction.text(getattr(row, name), customer, staff) for name in ("did", "what", "why")
+        name: redaction.text(getattr(row, name), customer, others) for name in ("did", "what", "why")
     }
     if customer is not None:
         alias = redaction.pseudonym(customer)
         changes["customer"] = alias
         changes |= {"who": alias} if row.actor == "customer" else {}
+        changes |= {"object": alias} if row.object in _names(customer) else {}
         changes |= {"on_behalf_of": alias} if row.on_behalf_of in _names(customer) else {}
     return row.model_copy(update=changes)
 

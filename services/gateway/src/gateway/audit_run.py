@@ -191,9 +191,12 @@ class Case:
         """The row with what a call would do, and the pack that judged it last."""
         quote = self._quotes.get(call_id)
         effect = quote.effect if quote else None
-        what = f"{effect.summary} ({effect.object})" if effect else quote.tool if quote else call_id
-        money = {"amount_minor": effect.amount_minor, "currency": effect.currency} if effect else {}
-        return row.model_copy(update={"what": cut(what), "policy": self._policy, **money})
+        what = quote.tool if quote else call_id
+        about: dict[str, Any] = {}
+        if effect is not None:
+            what = effect.summary if effect.object in effect.summary else f"{effect.summary} ({effect.object})"
+            about = {"object": effect.object, "amount_minor": effect.amount_minor, "currency": effect.currency}
+        return row.model_copy(update={"what": cut(what), "policy": self._policy, **about})
 
     @property
     def _name(self) -> str:

@@ -59,29 +59,32 @@ class Redaction:
         who = customer.email.strip().casefold().encode()
         return f"customer-{hmac.new(self._key, who, hashlib.sha256).hexdigest()[:10].translate(_LETTERS)}"
 
-    def text(self, text: str, customer: Customer | None = None, staff: Collection[str] = ()) -> str:
+    def text(self, text: str, customer: Customer | None = None, known: Collection[str] = ()) -> str:
         """The text without this customer, and without the names, addresses and numbers that are found in it.
 
-        Names of `staff` may stay: the column beside the text has them. Where a text cannot be looked through, none of
+        What is `known` may stay, such as who decided and the order's number: the columns beside the text have it, and
+        it is nobody's name or number because it looks like one. Where a text cannot be looked through, none of
         it is given. Slow: not to be called on the event loop.
         """
         try:
-            return self._without(text, customer, staff)
+            return self._without(text, customer, known)
         except Exception as error:
             # Not what others say of it: that can hold the text.
             logger.error("not redacted", why=str(error) if isinstance(error, Unavailable) else type(error).__name__)
             return NOT_SHOWN
 
-    def _without(self, text: str, customer: Customer | None, staff: Collection[str]) -> str:
+    def _without(self, text: str, customer: Customer | None, known: Collection[str]) -> str:
         if not any(character.isalnum() for character in text):
             return text
         found: list[Found] = [
-            one for one in self._spans(text) if one.kind != "name" or text[one.start : one.end] not in staff
+            one for one in self._spans(text) if one.kind != "name" or text[one.start : one.end] not in known
         ]
         if customer is not None:
             found += _customer(text, customer)
         if any(character.isdecimal() for character in text):
             rest = _starred(text, found)
+            for words in known:
+                rest = rest.replace(words, "*" * len(words))
             bare = _NO_PHONE.sub(lambda one: "*" * len(one[0]), rest)
             for region in self._regions:
                 found += [*_phones(bare, region), *_addresses(rest, region)]
