@@ -9,6 +9,7 @@ import pytest
 from contracts.facts import CallDecided
 from contracts.parts import Guard, Person
 from contracts.testing import PATIENCE
+from structlog.testing import capture_logs
 from tools_shop import database, demo, receipts
 from tools_shop.receipts import ReceiptMismatch
 from tools_shop.transaction import bind
@@ -125,6 +126,23 @@ async def test_different_runs_at_once_pay_the_same_refund_once(acme, once_more: 
     duplicates = await asyncio.gather(*(attempt(n) for n in range(6)))
     assert sorted(duplicates) == [False, True, True, True, True, True]
     assert acme.refunds() == [4000]
+
+
+async def test_quotes_and_executions_of_the_same_refunds_from_both_ends_do_not_lock_each_other_out(acme):
+    pounds = [refund(minor) for minor in (500, 600, 700, 800)]
+
+    async def attempt(n: int) -> None:
+        calls = pounds if n % 2 else pounds[::-1]
+        turn = acme.turn(*calls, run=f"TCK-{n}-1")
+        for _ in range(9):
+            if isinstance(await acme.execute(turn, await acme.quote(turn)), Executed):
+                return
+        raise AssertionError("the order never kept still")
+
+    with capture_logs() as logs:
+        await asyncio.gather(*(attempt(n) for n in range(8)))
+    assert "DeadlockDetected" not in {line.get("error") for line in logs}
+    assert sorted(acme.refunds()) == [500, 600, 700, 800]
 
 
 async def test_the_same_refund_in_a_fresh_run_is_named_a_duplicate_and_moves_no_money(acme):

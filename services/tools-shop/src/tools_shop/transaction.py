@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from contracts.parts import Json
 from psycopg import AsyncConnection
@@ -15,6 +15,7 @@ from tools_shop.stop_switch import STANDING, TOGETHER, Stop
 Connection = AsyncConnection[DictRow]
 
 LOCK_TIMEOUT = "3s"
+Locks = Literal["all", "customer", "none"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,21 +76,24 @@ class UnknownTenant(Exception):
 
 
 async def begin(
-    connection: Connection, tables: Tables, caller: Caller, rows: Iterable[Lock], *, counts: bool, locking: bool = True
+    connection: Connection, tables: Tables, caller: Caller, rows: Iterable[Lock], *, counts: bool, locks: Locks = "all"
 ) -> Transaction:
     """Takes every lock that the turn needs, then reads what stands, in one round trip.
 
-    Without `locking` it looks at one snapshot instead, and waits for nobody: for what is rolled back in the end.
+    What is rolled back in the end looks at one snapshot instead, and waits for nobody ("none"). Where it writes several
+    rows, others who write the same ones may have begun at the other end, so it waits for its customer's ("customer").
     """
     by_table: dict[str, list[str]] = {}
     for row in sorted(set(rows)):
         by_table.setdefault(row.table, []).append(row.key)
     async with connection.pipeline():
-        if not locking:
+        if locks != "all":
             await connection.execute(_SNAPSHOT)
         await bind(connection, caller.tenant)
         await connection.execute("select set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-        if locking:
+        if locks != "none":
+            await connection.execute(f"{tables.customer} for no key update".encode(), [caller.email])
+        if locks == "all":
             await _lock(connection, tables, caller, by_table, counts=counts)
         customer = await connection.execute(tables.customer.encode(), [caller.email])
         stops = await connection.execute(STANDING)
@@ -114,12 +118,11 @@ async def begin(
 async def _lock(
     connection: Connection, tables: Tables, caller: Caller, by_table: Mapping[str, list[str]], *, counts: bool
 ) -> None:
-    """Customers come first, then rows by table and key, then the tenant's counter of the day, then the stops: whoever
-    locks in this order deadlocks with nobody. Stops come last, so that who sets one waits for nobody who waits.
+    """Behind the customer: rows by table and key, then the tenant's counter of the day, then the stops. Whoever locks
+    in this order deadlocks with nobody. Stops come last, so that who sets one waits for nobody who waits.
 
     Nobody changes keys here, so a quote may refer to what is locked.
     """
-    await connection.execute(f"{tables.customer} for no key update".encode(), [caller.email])
     for table, keys in by_table.items():
         await connection.execute(tables.rows[table].lock.encode(), [keys, caller.email])
     if counts:

@@ -19,7 +19,7 @@ from tools_shop.calls import Call
 from tools_shop.receipts import Receipt
 from tools_shop.running import Outcomes
 from tools_shop.toolset import Query, Read, Row, Toolset, Write
-from tools_shop.transaction import Connection, Transaction, begin, bind
+from tools_shop.transaction import Connection, Locks, Transaction, begin, bind
 from tools_shop.turn import Changed, Ended, Executed, Order, Turn
 
 logger = structlog.get_logger()
@@ -121,7 +121,8 @@ class Turns:
 
     async def _quote_writes(self, turn: Turn, declined: Collection[str]) -> list[CallQuote]:
         async with self._pool.connection() as connection, connection.transaction(force_rollback=True):
-            tx = await _begin(connection, turn, turn.calls, locking=False)
+            writes = sum(call.kind == "write" for call in turn.calls)
+            tx = await _begin(connection, turn, turn.calls, "customer" if writes > 1 else "none")
             outcomes = await running.run(tx, turn.caller, turn.calls, undo=declined, quoting=True)
             return [calls.quote(turn.caller, call, outcomes[call.call_id], tx) for call in turn.calls]
 
@@ -148,7 +149,7 @@ class Turns:
 async def _execute(connection: Connection, turn: Turn, order: Order, record: Record) -> Receipt | Executed | Changed:
     """Everything but the commit, which is due only where this comes to a receipt of its own."""
     run = order.to_run(turn)
-    tx = await _begin(connection, turn, run, locking=True)
+    tx = await _begin(connection, turn, run, "all")
     if receipt := await receipts.find(connection, turn.caller):
         receipt.must_be_for(turn.proposal_id, order.digests)
         return results.of_receipt(receipt)
@@ -187,10 +188,10 @@ async def _again(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-async def _begin(connection: Connection, turn: Turn, run: Sequence[Call], *, locking: bool) -> Transaction:
+async def _begin(connection: Connection, turn: Turn, run: Sequence[Call], locks: Locks) -> Transaction:
     assert turn.toolset is not None  # noqa: S101 - a call that writes has a tool, and tools have a toolset
     rows = {lock for call in run for lock in call.locks}
-    return await begin(connection, turn.toolset.tables, turn.caller, rows, counts=_counts(run), locking=locking)
+    return await begin(connection, turn.toolset.tables, turn.caller, rows, counts=_counts(run), locks=locks)
 
 
 def _counts(run: Sequence[Call]) -> bool:
