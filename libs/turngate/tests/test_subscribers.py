@@ -14,6 +14,7 @@ from typing import Any
 
 import nats.errors
 import pytest
+from contracts import asks
 from contracts.connection import connect, settle
 from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
@@ -27,6 +28,7 @@ from pydantic import SecretStr
 from turngate import records, testing
 from turngate.embedded import state
 from turngate.embedded.passwords import Passwords
+from turngate.sign_in import sign_in
 
 SMALL = Path(__file__).with_name("small_system.py")
 SOON = 30.0
@@ -271,6 +273,23 @@ async def test_who_is_removed_is_out_at_once(house: House) -> None:
             while not other.nc.is_closed:
                 await asyncio.sleep(0.01)
     assert not await asyncio.wait_for(enters(told), SOON)
+
+
+async def test_a_removal_that_broke_off_behind_its_record_is_brought_to_its_end_by_the_next(house: House) -> None:
+    told = house.subscribe("half-gone", "acme")
+    asked = asks.AskRemoveSubscriber(token=SecretStr(sign_in(house.data, "ada", "acme")), subscriber="half-gone")
+    async with house.root() as nc:
+        body = json.dumps(asked.model_dump(mode="json")).encode()
+        assert json.loads((await nc.request(asks.OF_TENANT, body, timeout=SOON)).data)["status"] == 200
+    assert await enters(told)
+
+    removed = await asyncio.to_thread(house.turngate, "remove", "half-gone")
+
+    assert removed.returncode == 0, removed.stderr
+    async with asyncio.timeout(SOON):
+        while await enters(told):
+            await asyncio.sleep(0.01)
+    assert "half-gone" not in house.turngate("list").stdout
 
 
 @pytest.mark.parametrize("who", ["alex", "lee", "ari"])

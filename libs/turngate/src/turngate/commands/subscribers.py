@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 import uuid
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from contracts.answers import No, what_is_wrong
 from pydantic import SecretStr, ValidationError
 
 from turngate import records
+from turngate.api import Refused
 from turngate.commands.connection import servers, token_of
 from turngate.commands.options import Json, SetUp, print_json, print_plain
 from turngate.embedded.trouble import Trouble
@@ -130,7 +132,7 @@ def remove(
     data: SetUp = None,
     as_json: Json = False,
 ) -> None:
-    """Shut another system out. Its place in the log is forgotten."""
+    """Shut another system out. Its place in the log is forgotten. Safe to repeat where it broke off."""
     from turngate import subscribing
 
     asked = servers(data)
@@ -142,7 +144,12 @@ def remove(
             raise Trouble(
                 f"There is no subscriber {name!r}. Nothing was changed; `turngate subscriber list` shows them."
             )
-        await _say(nc, whose, asks.AskRemoveSubscriber, token_of(asked, who, whose, "admin"), name)
+        try:
+            await _say(nc, whose, asks.AskRemoveSubscriber, token_of(asked, who, whose, "admin"), name)
+        except Refused as no:
+            if no.status != HTTPStatus.CONFLICT or one is None:
+                raise
+            # It is on record already, by a removal that broke off: the broker has yet to hear of it.
         left = [each.subscriber for each in await subscribing.hearing(nc) if each.subscriber != one]
         told_to_it = asked.tell(left)
         await subscribing.remove(nc, name)
@@ -184,7 +191,7 @@ async def _say(
     except nats.errors.Error as error:
         raise Trouble(f"Approvals does not answer ({error}), so nobody has said this. Nothing was changed.") from None
     if no := No.in_answer(answer):
-        raise Trouble(f"{no.title}: {no.detail}")
+        raise Refused(no.status, no.title, no.detail)
     if (theirs := answer["event"]["tenant"]) != tenant:
         raise Trouble(f"The token is one of {theirs}, not of {tenant}. The broker was not changed.")
 
