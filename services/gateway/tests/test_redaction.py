@@ -323,3 +323,29 @@ def test_without_presidio_nothing_is_shown(tmp_path: Path) -> None:
     done = _alone(tmp_path)
     assert done.stdout.strip().splitlines()[-1] == NOT_SHOWN
     assert "Presidio cannot be imported" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("I  moved to 221B Baker Street,  London NW1 6XE last  week", "I  moved to [address] last  week"),
+        ("first ,second line ,7 High Street , Leeds , LS1 4AP , please", "first ,second line [address] , please"),
+        ("card 4111\u00a01111\u00a01111\u00a01111, thanks", "card [card], thanks"),
+        ("card 4111\u20111111\u20111111\u20111111, thanks", "card [card], thanks"),
+        ("card 4111  1111  1111  1111, thanks", "card [card], thanks"),
+        ("card \uff14\uff11\uff11\uff11 1111 1111 1111, thanks", "card [card], thanks"),
+        ("write to jane\u200b.miller77@work.example please", "write to [e-mail] please"),
+    ],
+)
+def test_what_is_spelt_with_other_blanks_dashes_and_digits_is_found_in_its_place(text: str, without: str) -> None:
+    assert REDACTION.text(text) == without
+
+
+@pytest.mark.parametrize("planted", ["jane.miller77@work.example", "4111 1111 1111 1111", "07700 900123"])
+def test_what_lies_across_the_edge_of_what_is_shown_is_found(planted: str) -> None:
+    for shown in range(3, len(planted)):
+        text = "a" * 30 + " " + planted
+        assert REDACTION.text(text, most=31 + shown) == f"{'a' * 30} [{KIND[planted]}] …"
+
+
+KIND = {"jane.miller77@work.example": "e-mail", "4111 1111 1111 1111": "card", "07700 900123": "phone"}

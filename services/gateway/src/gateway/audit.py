@@ -7,9 +7,10 @@ from contracts.events import Event
 from contracts.parts import Customer, Pack
 from pydantic import BaseModel
 
-from gateway.redaction import Redaction
+from gateway.redaction import AHEAD, Redaction
 
 LONGEST = 500  # characters of a text in a row
+TEXTS = ("did", "what", "why")
 Actor = Literal["person", "customer", "agent", "policy", "shop", "system"]
 
 
@@ -49,9 +50,7 @@ class Row(BaseModel):
 def redacted(row: Row, redaction: Redaction, customer: Customer | None) -> Row:
     """The row for somebody who may not see customers."""
     others = [name for name in (row.who, *row.released_by, row.on_behalf_of, row.object) if name]
-    changes: dict[str, Any] = {
-        name: redaction.text(getattr(row, name), customer, others) for name in ("did", "what", "why")
-    }
+    changes: dict[str, Any] = {name: redaction.text(getattr(row, name), customer, others, LONGEST) for name in TEXTS}
     if customer is not None:
         alias = redaction.pseudonym(customer)
         changes["customer"] = alias
@@ -70,9 +69,16 @@ def named(pack: Pack) -> str:
     return f"{pack.name} v{pack.version} {pack.digest[:8]}"
 
 
-def cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 2] + " …"
+def line(text: str) -> str:
+    """On one line, and as much of it as has to be looked through where a row may hold `LONGEST`."""
+    return " ".join(text.split())[: LONGEST + AHEAD]
+
+
+def cut(row: Row) -> Row:
+    """The row for somebody who may see customers."""
+    return row.model_copy(
+        update={name: f"{text[:LONGEST]} …" for name in TEXTS if len(text := getattr(row, name)) > LONGEST}
+    )
 
 
 def _names(customer: Customer) -> set[str | None]:

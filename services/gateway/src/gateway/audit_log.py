@@ -158,7 +158,7 @@ class AuditLog:
     async def _shown(self, reading: "_Reading", found: list[Found]) -> list[Row]:
         """As the asker may see them."""
         if sees_customers(reading.asker) or not found:
-            return [row for row, _ in found]
+            return [audit.cut(row) for row, _ in found]
         redaction = reading.redaction or await self._redaction(reading.asker.tenant)
         reading.redaction = redaction
         return await asyncio.to_thread(lambda: [audit.redacted(row, redaction, customer) for row, customer in found])

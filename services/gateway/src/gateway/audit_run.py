@@ -8,7 +8,7 @@ from contracts.events import Event
 from contracts.parts import CallQuote, CallResult, Customer, Hold, Person, Verdict
 from contracts.people import is_the_customer
 
-from gateway.audit import Actor, Row, cut, named, place
+from gateway.audit import Actor, Row, line, named, place
 from gateway.edits import in_words
 from gateway.views import moves
 
@@ -177,7 +177,7 @@ class Case:
             did=did,
             customer=self._name if started else None,
             on_behalf_of=started.requested_by.subject if started and actor in ("agent", "policy", "shop") else None,
-            why=cut(why),
+            why=line(why),
             **more,
         )
 
@@ -196,7 +196,7 @@ class Case:
         if effect is not None:
             what = effect.summary if effect.object in effect.summary else f"{effect.summary} ({effect.object})"
             about = {"object": effect.object, "amount_minor": effect.amount_minor, "currency": effect.currency}
-        return row.model_copy(update={"what": cut(what), "policy": self._policy, **about})
+        return row.model_copy(update={"what": line(what), "policy": self._policy, **about})
 
     @property
     def _name(self) -> str:

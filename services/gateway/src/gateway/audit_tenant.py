@@ -15,7 +15,7 @@ from contracts.tenant_facts import (
     SubscriberRemoved,
 )
 
-from gateway.audit import Row, cut, named, place
+from gateway.audit import Row, line, named, place
 
 
 def of_tenant(events: Iterable[Event]) -> list[Row]:
@@ -27,9 +27,9 @@ def _row(event: Event) -> Row | None:
     match event.fact:
         case StopSet() as fact:
             what = fact.tool or "everything that changes something"
-            return _by(event, fact.by, "set a stop", what, amount_minor=fact.above_minor, why=cut(fact.reason))
+            return _by(event, fact.by, "set a stop", what, amount_minor=fact.above_minor, why=line(fact.reason))
         case StopLifted() as fact:
-            return _by(event, fact.by, "lifted a stop", fact.stop_id, why=cut(fact.reason))
+            return _by(event, fact.by, "lifted a stop", fact.stop_id, why=line(fact.reason))
         case PolicyPromoted() as fact:
             return _by(event, fact.by, "put a policy in force", named(fact.pack), policy=named(fact.pack))
         case BudgetSet() as fact:
@@ -52,6 +52,6 @@ def _by(event: Event, by: Person, did: str, what: str, **more: Any) -> Row:
         who_issuer=by.issuer,
         role=by.role,
         did=did,
-        what=cut(what),
+        what=line(what),
         **more,
     )

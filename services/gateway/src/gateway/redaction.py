@@ -20,6 +20,16 @@ from gateway.recognition import Span, Unavailable, spans
 
 NOT_SHOWN = "[not shown: it could not be looked for personal data]"
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
+# How texts are spelt where they are looked through: mails bring blanks, dashes and letters of many kinds.
+_SPELT = (
+    dict.fromkeys(map(ord, "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"), " ")
+    | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
+    | {0xFF01 + n: chr(0x21 + n) for n in range(0x5E)}
+)
+_BLANKS = re.compile(r"[ \t]+|[\u00ad\u200b-\u200d\u2060\ufeff]+")
+# As pyap spells them before it looks, so that its places are places in what it was given.
+_COMMAS = re.compile(r"[ \t]*(?:,[ \t]*)+|[ \t]+")
+AHEAD = 200  # characters behind a cut that are looked at too, for what lies across it
 # References, amounts, dates and times: their digits begin no phone number.
 _NO_PHONE = re.compile(
     r"(?<!\w)[A-Z]{1,5}-(?!\d{9})\w{1,12}(?:-\d{1,3})?(?![\w-])"
@@ -59,37 +69,41 @@ class Redaction:
         who = customer.email.strip().casefold().encode()
         return f"customer-{hmac.new(self._key, who, hashlib.sha256).hexdigest()[:10].translate(_LETTERS)}"
 
-    def text(self, text: str, customer: Customer | None = None, known: Collection[str] = ()) -> str:
+    def text(
+        self, text: str, customer: Customer | None = None, known: Collection[str] = (), most: int | None = None
+    ) -> str:
         """The text without this customer, and without the names, addresses and numbers that are found in it.
 
         What is `known` may stay, such as who decided and the order's number: the columns beside the text have it, and
         it is nobody's name or number because it looks like one. Where a text cannot be looked through, none of
-        it is given. Slow: not to be called on the event loop.
+        it is given; of a longer one than `most` its beginning. Slow: not to be called on the event loop.
         """
         try:
-            return self._without(text, customer, known)
+            return self._without(text, customer, known, len(text) if most is None else most)
         except Exception as error:
             # Not what others say of it: that can hold the text.
             logger.error("not redacted", why=str(error) if isinstance(error, Unavailable) else type(error).__name__)
             return NOT_SHOWN
 
-    def _without(self, text: str, customer: Customer | None, known: Collection[str]) -> str:
-        if not any(character.isalnum() for character in text):
-            return text
+    def _without(self, text: str, customer: Customer | None, known: Collection[str], most: int) -> str:
+        shown, rest_of_it = (text[:most].rstrip(), " …") if len(text) > most else (text, "")
+        plain, at = _plain(text[: most + AHEAD], _BLANKS)
+        if not any(character.isalnum() for character in plain):
+            return shown + rest_of_it
         found: list[Found] = [
-            one for one in self._spans(text) if one.kind != "name" or text[one.start : one.end] not in known
+            one for one in self._spans(plain) if one.kind != "name" or plain[one.start : one.end] not in known
         ]
         if customer is not None:
-            found += _customer(text, customer)
-        if any(character.isdecimal() for character in text):
-            rest = _starred(text, found)
+            found += _customer(plain, customer)
+        if any(character.isdecimal() for character in plain):
+            rest = _starred(plain, found)
             for words in known:
                 rest = rest.replace(words, "*" * len(words))
             bare = _NO_PHONE.sub(lambda one: "*" * len(one[0]), rest)
             for region in self._regions:
                 found += [*_phones(bare, region), *_addresses(rest, region)]
         alias = self.pseudonym(customer) if customer is not None else ""
-        return _rewritten(text, found, alias)
+        return _rewritten(shown, [(at[start], at[end], kind) for start, end, kind in found], alias) + rest_of_it
 
     def _spans(self, text: str) -> list[Span]:
         digest = hashlib.sha256(text.encode()).digest()
@@ -134,15 +148,30 @@ def _phones(text: str, region: Region) -> Iterator[Found]:
 
 
 def _addresses(text: str, region: Region) -> Iterator[Found]:
-    for address in pyap.parse(text, country=region):
-        yield address.match_start, address.match_end, "address"
+    plain, at = _plain(text, _COMMAS)
+    for address in pyap.parse(plain, country=region):
+        yield at[address.match_start], at[address.match_end], "address"
+
+
+def _plain(text: str, runs: re.Pattern[str]) -> tuple[str, list[int]]:
+    """The text as it is looked through, each of the `runs` as short as can be; where each of its characters stands in
+    the text, and where that ends."""
+    text = text.translate(_SPELT)
+    parts, at, end = [], [], 0
+    for run in runs.finditer(text):
+        short = ", " if "," in run[0] else " " if run[0][0] in " \t" else ""
+        parts += [text[end : run.start()], short]
+        at += [*range(end, run.start()), *(min(run.start() + n, run.end()) for n in range(len(short)))]
+        end = run.end()
+    return "".join(parts) + text[end:], [*at, *range(end, len(text) + 1)]
 
 
 def _rewritten(text: str, found: list[Found], alias: str) -> str:
     """The text with one mark for each run of characters of a kind. Blanks at its ends stay."""
     kinds: list[Kind | None] = [None] * len(text)
     for start, end, kind in sorted(found, key=lambda one: _ORDER.index(one[2])):
-        kinds[start:end] = [kind] * (end - start)
+        for place in range(start, min(end, len(text))):
+            kinds[place] = kind
     parts = []
     for kind, run in groupby(zip(kinds, text, strict=True), key=lambda one: one[0]):
         part = "".join(character for _, character in run)

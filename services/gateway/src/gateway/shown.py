@@ -100,8 +100,7 @@ async def _each(items: Iterable[T], change: Callable[[T], T]) -> tuple[T, ...]:
 
 def _texts(redaction: Redaction, customer: Customer | None) -> Callable[[str], str]:
     def without(text: str) -> str:
-        cut = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
-        return redaction.text(cut, customer)
+        return redaction.text(text, customer, most=LONGEST)
 
     return without
 
