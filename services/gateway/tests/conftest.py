@@ -67,6 +67,12 @@ class World:
             base_url=self.url, headers={"Authorization": f"Bearer {self.token(person)}"}, timeout=20, **more
         )
 
+    def pays_in_pounds(self) -> None:
+        """Before anybody asks for a page: a tenant's file is read once."""
+        folder = self.settings.tenants_dir / "acme"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tenant.yaml").write_text("policy_pack: acme\ncurrency: GBP\n")
+
     async def sign_in(
         self, client: httpx.AsyncClient, person: str, tenant: str = "acme", go_on: str = "/tickets"
     ) -> httpx.Response:

@@ -30,6 +30,7 @@ pytestmark = [*IN_A_BROWSER, pytest.mark.timeout(120)]
 async def test_a_stop_is_on_every_open_page_as_soon_as_it_is_set_and_gone_when_it_is_lifted(
     world: World, browser: Browser
 ) -> None:
+    world.pays_in_pounds()
     await approvals(world)
     sams = await opened(await sign_in(browser, world, "sam"), world, "/approvals")
     adas = await opened(await sign_in(browser, world, "ada"), world, "/stops")

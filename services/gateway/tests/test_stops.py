@@ -142,12 +142,6 @@ def answering(answer: Json) -> Any:
     return reply
 
 
-def in_pounds(world: World) -> None:
-    folder = world.settings.tenants_dir / "acme"
-    folder.mkdir(parents=True)
-    (folder / "tenant.yaml").write_text("policy_pack: acme\ncurrency: GBP\n")
-
-
 async def test_an_amount_in_no_currency_stops_nothing(world: World) -> None:
     await approvals(world)
     async with browser(world, "ada") as ada:
@@ -158,7 +152,7 @@ async def test_an_amount_in_no_currency_stops_nothing(world: World) -> None:
 
 
 async def test_a_stop_stands_on_every_page_while_it_is_set(world: World) -> None:
-    in_pounds(world)
+    world.pays_in_pounds()
     await world.ticket()
     await approvals(world)
     async with browser(world, "ada") as ada, browser(world, "sam") as sam:
