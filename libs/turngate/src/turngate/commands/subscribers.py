@@ -144,15 +144,19 @@ def remove(
             raise Trouble(
                 f"There is no subscriber {name!r}. Nothing was changed; `turngate subscriber list` shows them."
             )
+        before: Refused | None = None
         try:
             await _say(nc, whose, asks.AskRemoveSubscriber, token_of(asked, who, whose, "admin"), name)
         except Refused as no:
-            if no.status != HTTPStatus.CONFLICT or one is None:
+            if no.status != HTTPStatus.CONFLICT:
                 raise
-            # It is on record already, by a removal that broke off: the broker has yet to hear of it.
-        left = [each.subscriber for each in await subscribing.hearing(nc) if each.subscriber != one]
-        told_to_it = asked.tell(left)
+            # It is on record already, perhaps by a removal that broke off: the broker may have yet to hear of it.
+            before = no
         await subscribing.remove(nc, name)
+        # The last word: while the broker reads its configuration again, it may leave a request without an answer.
+        told_to_it = asked.tell([each.subscriber for each in await subscribing.hearing(nc)])
+        if before is not None and one is None:
+            raise before
         return whose, told_to_it
 
     whose, told_to_it = _as_set_up(asked, shut_out)
