@@ -90,10 +90,10 @@ def roles_asked(needs: Needs, approved_by: Sequence[Person] = ()) -> tuple[str, 
 
 
 def _seat(needs: Needs, approved_by: Sequence[Person], by: Somebody) -> Bar | None:
-    higher, left = needs.one_of_role, needs.people - len(approved_by)
-    if higher is None or left > 1 or reaches(by.role, higher) or any(reaches(one.role, higher) for one in approved_by):
+    asked = roles_asked(needs, approved_by)
+    if not asked or any(reaches(by.role, role) for role in asked):
         return None
-    return Bar("A lead has to", f"One of the {needs.people} has to be a {higher}, and only one seat is left.")
+    return Bar("A lead has to", f"One of the {needs.people} has to be a {asked[-1]}, and only one seat is left.")
 
 
 def _text(minor: int | None, currency: str | None) -> str:
