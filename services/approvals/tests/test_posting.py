@@ -75,7 +75,9 @@ async def test_a_name_is_resolved_once_so_no_second_answer_leads_elsewhere(monke
     assert hook.got[0].headers["host"] == f"hooks.example:{hook.port}"
 
 
-@pytest.mark.parametrize("inside", ["10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "fd00::1"])
+@pytest.mark.parametrize(
+    "inside", ["10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "::127.0.0.1", "fd00::1", "fe80::1%2"]
+)
 async def test_one_address_inside_among_those_of_a_name_is_one_too_many(
     monkeypatch: pytest.MonkeyPatch, inside: str
 ) -> None:

@@ -4,18 +4,47 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from concurrent.futures import Executor
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 import httpcore
 
 Address = IPv4Address | IPv6Address
 
-# What the standard library of some supported versions still takes for public (IANA's special-purpose registries).
-_NOT_PUBLIC = [
-    ip_network(text)
-    for text in ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "2001::/23", "2002::/16", "3fff::/20", "5f00::/16")
+# IANA's special-purpose registries, written out: what `is_global` says differs between patch releases of Python.
+_IPV4_SPECIAL = [
+    IPv4Network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # shared by a provider's customers
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",  # documentation, as the next ones
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "192.88.99.0/24",  # relays to 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
 ]
-_NAT64 = IPv6Network("64:ff9b::/96")
+# All that has been handed out for global unicast so far. IPv4-compatible, site-local, unique local, link-local and
+# multicast addresses, and NAT64's local prefix, are outside it.
+_IPV6_GLOBAL = IPv6Network("2000::/3")
+_IPV6_SPECIAL = [
+    IPv6Network(text)
+    for text in (
+        "2001::/23",  # protocols: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",  # documentation, as 3fff::/20
+        "2002::/16",  # 6to4
+        "3fff::/20",
+    )
+]
+_IPV4_MAPPED, _NAT64 = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96")
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)  # the third quarter of such an address (RFC 5214, section 6.1)
 
 
 class OutOfBounds(Exception):
@@ -23,22 +52,35 @@ class OutOfBounds(Exception):
 
 
 def why_not(address: Address, *, loopback: bool = False) -> str | None:
-    """Why nothing may be sent to this address; None if it is public, or this machine's where that is allowed."""
+    """Why nothing may be sent to this address; None if it is global unicast, or this machine's where that is allowed.
+
+    An IPv4 address inside an IPv6 one is judged as what it is."""
     inner = _inside(address)
-    if inner is not None:
-        return why_not(inner, loopback=loopback)
-    if address.is_loopback:
-        return None if loopback else f"{address} is this machine itself"
-    if not address.is_global or address.is_multicast or any(address in network for network in _NOT_PUBLIC):
+    if inner is not None and not _reaches_inside(address):
         return f"{address} is not on the public internet"
-    return None
+    if (target := inner or address).is_loopback:
+        return None if loopback else f"{address} is this machine itself"
+    return None if _is_global(target) else f"{address} is not on the public internet"
+
+
+def _is_global(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _IPV4_SPECIAL)
+    return address in _IPV6_GLOBAL and not any(address in network for network in _IPV6_SPECIAL)
 
 
 def _inside(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 one stands for."""
+    """The IPv4 address that an IPv6 one stands for; None also in what is never public (6to4, Teredo)."""
     if isinstance(address, IPv4Address):
         return None
-    return address.ipv4_mapped or (IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None)
+    number = int(address)
+    wraps = address in _IPV4_MAPPED or address in _NAT64 or (number >> 32) & 0xFFFF_FFFF in _ISATAP
+    return IPv4Address(number & 0xFFFF_FFFF) if wraps else None
+
+
+def _reaches_inside(address: Address) -> bool:
+    """Whether it is enough to judge what is inside. A tunnel's own address (ISATAP) has to be public as well."""
+    return address in _IPV4_MAPPED or address in _NAT64 or _is_global(address)
 
 
 async def allowed(host: str, port: int, executor: Executor | None, *, loopback: bool = False) -> list[Address]:

@@ -20,7 +20,7 @@ MOST_TARGETS = 20
 def web_address(value: str) -> str:
     """An http(s) URL with a host and nobody's password in it. Raises ValueError for any other text."""
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or "\\" in value:
         raise ValueError("give a URL as in https://host/path, without a user in it")
     if any(letter.isspace() or not letter.isprintable() for letter in value) or not value.isascii():
         raise ValueError("the URL holds characters that a URL has not; percent-encode them")
