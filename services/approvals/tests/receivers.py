@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -98,23 +99,55 @@ async def receiver(**more: Any) -> AsyncIterator[Receiver]:
 
 
 class Mailbox:
-    """A handler of aiosmtpd: keeps what it takes, and refuses the first `refusals` messages."""
+    """A handler of aiosmtpd: keeps what it takes, and refuses the first `refusals` messages.
 
-    def __init__(self, refusals: int = 0) -> None:
-        self.refusals = refusals
+    recipients: what is answered to each of these, time after time, the last for ever; "" hangs up.
+    as_a_whole: what is answered to a message that any of these would get, once the text has been sent.
+    """
+
+    def __init__(
+        self,
+        refusals: int = 0,
+        recipients: dict[str, list[str]] | None = None,
+        as_a_whole: dict[str, str] | None = None,
+        sender: str = "250 OK",
+    ) -> None:
+        self.refusals, self.recipients, self.as_a_whole, self.sender = refusals, recipients or {}, as_a_whole, sender
+        self.asked: Counter[str] = Counter()
         self.got: asyncio.Queue[tuple[list[str], Message]] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
+
+    async def handle_MAIL(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        envelope.mail_from = address
+        return self.sender
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        replies = self.recipients.get(address, ["250 OK"])
+        reply = replies[min(self.asked[address], len(replies) - 1)]
+        self.asked[address] += 1
+        if not reply:
+            server.transport.close()
+        if reply.startswith("250"):
+            envelope.rcpt_tos.append(address)
+        return reply or "421 Closing"
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         if self.refusals > 0:
             self.refusals -= 1
             return "451 Try again later"
+        for recipient, reply in (self.as_a_whole or {}).items():
+            if recipient in envelope.rcpt_tos:
+                return reply
         told = (list(envelope.rcpt_tos), message_from_bytes(envelope.content))
         self._loop.call_soon_threadsafe(self.got.put_nowait, told)
         return "250 Taken"
 
     async def next(self) -> tuple[list[str], Message]:
         return await asyncio.wait_for(self.got.get(), 20)
+
+    def rest(self) -> list[list[str]]:
+        """To whom else anything has come by now."""
+        return [self.got.get_nowait()[0] for _ in range(self.got.qsize())]
 
 
 @asynccontextmanager

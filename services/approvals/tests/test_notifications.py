@@ -377,6 +377,116 @@ async def test_people_get_an_email_by_smtp_and_once_more_where_the_server_was_bu
     assert "https://desk.example/tickets/TCK-2004" in str(message.get_payload())
 
 
+OPS, LEE, SUE = "ops@acme.example", "lee@acme.example", "sue@acme.example"
+NO_SUCH = "550 5.1.1 No such mailbox"
+BUSY = "450 4.2.1 Mailbox busy"
+
+
+def mailing(tenants: Tenants, port: int, **more: Any) -> dict[str, Any]:
+    smtp = {"smtp_host": "127.0.0.1", "smtp_port": port, "smtp_sender": "turngate@acme.example"}
+    return tenants.settings(**smtp, smtp_security="none", **more)
+
+
+async def test_a_recipient_who_is_refused_for_good_is_recorded_and_costs_the_others_nothing(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
+) -> None:
+    tenants.tell({"kind": "email", "name": "staff", "to": [OPS, LEE, SUE]})
+    mailbox = Mailbox(recipients={LEE: [NO_SUCH]})
+    async with (
+        mail_server(mailbox, unused_tcp_port) as port,
+        approvals(fresh_nats, mint, **mailing(tenants, port)),
+    ):
+        await held_run(others, hold())
+        to, _ = await mailbox.next()
+        letter = await dead_letter(fresh_nats)
+
+    assert to == [OPS, SUE]
+    assert mailbox.rest() == []
+    assert mailbox.asked[LEE] == 1, "what is refused for good is not tried again"
+    assert letter["error"] == f"the mail server refused for good: {LEE} ({NO_SUCH})"
+    assert json.loads(letter["event"])["target"] == "staff"
+
+
+async def test_a_recipient_who_is_busy_is_tried_again_and_those_who_have_it_get_no_second_one(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
+) -> None:
+    tenants.tell({"kind": "email", "to": [OPS, LEE, SUE]})
+    mailbox = Mailbox(recipients={OPS: [NO_SUCH], LEE: [BUSY, BUSY, "250 OK"]})
+    async with (
+        mail_server(mailbox, unused_tcp_port) as port,
+        approvals(fresh_nats, mint, **mailing(tenants, port)),
+    ):
+        await held_run(others, hold())
+        (first, one), (second, other) = await mailbox.next(), await mailbox.next()
+        letter = await dead_letter(fresh_nats)
+
+    assert (first, second) == ([SUE], [LEE])
+    assert mailbox.rest() == []
+    assert mailbox.asked == {OPS: 1, LEE: 3, SUE: 1}
+    assert one["Message-ID"] == other["Message-ID"]
+    assert letter["error"] == f"the mail server refused for good: {OPS} ({NO_SUCH})"
+
+
+async def test_a_recipient_who_stays_busy_is_recorded_after_the_last_try(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
+) -> None:
+    tenants.tell({"kind": "email", "to": [OPS, LEE]})
+    mailbox = Mailbox(recipients={LEE: [BUSY]})
+    async with (
+        mail_server(mailbox, unused_tcp_port) as port,
+        approvals(fresh_nats, mint, **mailing(tenants, port)),
+    ):
+        await held_run(others, hold())
+        letter = await dead_letter(fresh_nats)
+
+    assert mailbox.rest() == [[OPS]]
+    assert mailbox.asked[LEE] == 4
+    assert letter["error"] == f"the mail server did not take it now: {LEE} ({BUSY})"
+    assert json.loads(letter["event"])["tries"] == 4
+
+
+@pytest.mark.parametrize(
+    ("mailbox", "says"),
+    [
+        ({"as_a_whole": {LEE: "554 5.7.1 Not for this one"}}, f"refused for good: {LEE} (554 5.7.1 Not for this one)"),
+        ({"recipients": {LEE: [""]}}, f"did not take it now: {LEE} (421"),
+    ],
+    ids=["refuses the whole message", "hangs up"],
+)
+async def test_a_server_that_turns_all_away_because_of_one_recipient_is_given_the_others_one_by_one(
+    fresh_nats: NatsAccess,
+    others: World,
+    mint: Mint,
+    tenants: Tenants,
+    unused_tcp_port: int,
+    mailbox: dict[str, Any],
+    says: str,
+) -> None:
+    tenants.tell({"kind": "email", "to": [OPS, LEE, SUE]})
+    box = Mailbox(**mailbox)
+    async with mail_server(box, unused_tcp_port) as port, approvals(fresh_nats, mint, **mailing(tenants, port)):
+        await held_run(others, hold())
+        letter = await dead_letter(fresh_nats)
+
+    assert box.rest() == [[OPS], [SUE]]
+    assert says in letter["error"]
+
+
+async def test_a_sender_whom_the_server_refuses_for_good_is_not_tried_again(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants, unused_tcp_port: int
+) -> None:
+    tenants.tell({"kind": "email", "to": OPS})
+    async with (
+        mail_server(Mailbox(sender="550 5.7.1 Not from you"), unused_tcp_port) as port,
+        approvals(fresh_nats, mint, **mailing(tenants, port)),
+    ):
+        await held_run(others, hold())
+        letter = await dead_letter(fresh_nats)
+
+    assert letter["error"] == f"the mail server refused for good: {OPS} (550 5.7.1 Not from you)"
+    assert json.loads(letter["event"])["tries"] == 1
+
+
 async def test_a_mail_server_that_says_nothing_is_not_waited_for(
     fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
 ) -> None:

@@ -93,13 +93,13 @@ class Courier:
             logger.warning("nothing to tell", sequence=delivery.sequence)
             return
         try:
-            await self._send(told, target)
+            await self._send(told, target, delivery.pending)
             DELIVERIES.labels(target.kind, "told").inc()
             logger.info("told", target=target.name or target.kind, notice=told.id, tries=delivery.tries + 1)
         except Undelivered as error:
             await self._failed(delivery, event, target, error)
 
-    async def _send(self, told: Notice, target: AnyTarget) -> None:
+    async def _send(self, told: Notice, target: AnyTarget, pending: tuple[int, ...]) -> None:
         match target:
             case Webhook():
                 body = formats.webhook(told)
@@ -108,7 +108,21 @@ class Courier:
             case Slack():
                 await self._post.send(secret_address(self._secret(target.secret_env)), formats.slack(told), {})
             case Email():
-                await self._mail.send(formats.email(told, self._mail.sender, target.to))
+                await self._mail_to(told, target, pending)
+
+    async def _mail_to(self, told: Notice, target: Email, pending: tuple[int, ...]) -> None:
+        """To those who are still to have it; the message names all, as at the first try."""
+        wanted = [one for at, one in enumerate(target.to) if not pending or at in pending]
+        outcome = await self._mail.send(formats.email(told, self._mail.sender, target.to), wanted)
+        refused = _listed("the mail server refused for good: ", outcome.refused)
+        if outcome.pending:
+            raise Undelivered(
+                _listed("the mail server did not take it now: ", outcome.pending),
+                pending=tuple(at for at, one in enumerate(target.to) if one in outcome.pending),
+                refused=refused,
+            )
+        if refused:
+            raise Undelivered(refused, final=True)
 
     def _secret(self, name: str) -> str:
         if name not in self._secrets:
@@ -120,11 +134,11 @@ class Courier:
         over = error.final or delivery.tries >= len(self._backoff)
         DELIVERIES.labels(target.kind, "dead" if over else "failed").inc()
         logger.warning("not told", target=name, sequence=event.sequence, tries=delivery.tries + 1, error=str(error))
-        if over:
-            await self._give_up(event, name, delivery.tries + 1, str(error))
-        else:
+        if not over:
             later = self._backoff[delivery.tries] * random.uniform(1, 1.2)  # noqa: S311 - spreads tries
-            await self._set(delivery.again(), later)
+            await self._set(delivery.again(error.pending), later)
+        if lost := "; ".join(filter(None, (error.refused, str(error) if over else ""))):
+            await self._give_up(event, name, delivery.tries + 1, lost)
 
     async def _set(self, delivery: Delivery, seconds: float) -> None:
         await self._bus.set_timer(delivery.timer, self._clock() + timedelta(seconds=seconds), delivery.body())
@@ -141,3 +155,7 @@ class Courier:
         answer = await self._bus.ask(f"dead.{self._bus.service}", letter, timeout=5)
         if "error" in answer:
             raise Outage(f"The dead letter was not taken: {answer['error']}")
+
+
+def _listed(what: str, by_recipient: dict[str, str]) -> str:
+    return what + ", ".join(f"{one} ({said})" for one, said in by_recipient.items()) if by_recipient else ""
