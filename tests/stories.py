@@ -204,7 +204,7 @@ def asked(model: Model, key: str) -> dict[int, int]:
 _VARYING = (
     (re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), "id"),
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "digest"),
-    (re.compile(r"RF-[0-9A-F]{10}"), "RF"),
+    (re.compile(r"RF-[0-9A-F]{10,64}"), "RF"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"), "time"),
     (re.compile(r'"(refund(?:s|ed)_today_(?:of_tenant|by_profile)(?:_minor)?)":\d+'), r'"\1":n'),
 )

@@ -349,3 +349,9 @@ def test_what_lies_across_the_edge_of_what_is_shown_is_found(planted: str) -> No
 
 
 KIND = {"jane.miller77@work.example": "e-mail", "4111 1111 1111 1111": "card", "07700 900123": "phone"}
+
+
+def test_pseudonyms_are_long_enough_for_no_two_of_a_shops_customers_to_share_one() -> None:
+    # With 40 bits two of a million customers are likely to be one person to the audit.
+    alias = REDACTION.pseudonym(Customer(email="tom.whitfield@mail.example"))
+    assert 4 * len(alias.removeprefix("customer-")) >= 64

@@ -102,7 +102,8 @@ def _add_refunds(connection: Connection, tenant: str, order: OrderEntry, money: 
         intent = intent_of(tenant, order.reference, refund.amount_minor, money, n)
         connection.execute(
             "insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, "
-            "reason, day, refunded_at) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing",
+            "reason, day, refunded_at) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) "
+            "on conflict on constraint refunds_intent do nothing",
             [tenant, reference_of(intent), intent, n, order.reference, order.customer, refund.amount_minor, money,
              refund.reason, _day(today, refund.refunded_days_ago), _moment(today, refund.refunded_days_ago)],
         )  # fmt: skip

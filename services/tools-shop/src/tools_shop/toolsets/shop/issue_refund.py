@@ -1,6 +1,7 @@
 """issue_refund: pays money back for one order, each refund once."""
 
 import hashlib
+from collections.abc import Iterator
 
 from contracts.money import Money
 from contracts.parts import Effect, Json, QuoteFacts
@@ -10,6 +11,7 @@ from tools_shop import totals
 from tools_shop.arguments import earlier_refund, minor_amount, order_reference, reason
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Done, Refusal
+from tools_shop.references import REFERENCE_LENGTHS
 from tools_shop.texts import amount, day
 from tools_shop.toolset import Write, object_schema
 from tools_shop.toolsets.shop.words import order_unknown
@@ -41,7 +43,7 @@ where o.reference = %s and c.email = %s
 _EARLIER = "select n, amount_minor, currency from shop.refunds where id = %s and order_reference = %s"
 _SAME = "select id, amount_minor, currency, refunded_at::date as refunded_on from shop.refunds where intent = %s"
 # A refund's id is made from its intent, so of two at once either unique constraint may be the first to find the other.
-# Only the same intent is a duplicate: where there is none of it behind a conflict, that is a fault, and is raised.
+# Only the same intent is a duplicate: where there is none of it behind a conflict, another refund has the reference.
 _PAY = """
 insert into shop.refunds (tenant, id, intent, n, order_reference, customer_id, amount_minor, currency, reason,
                           again_after, run, turn, call_id, released_by, day, profile)
@@ -67,19 +69,18 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
         return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
     if refusal := _why_not(order, minor, tx.tenant["currency"]):
         return refusal
-    refund = reference_of(intent)
-    paid = await tx.row(
-        _PAY,
-        [caller.tenant, refund, intent, n, reference, order["customer_id"], minor, order["currency"],
-         arguments["reason"], arguments.get("again_after"), caller.run, caller.turn, call_id,
-         list(tx.released_by.get(call_id, ())), tx.today, caller.profile],
-    )  # fmt: skip
-    if paid is None:
-        same = await tx.row(_SAME, [intent])
-        if same is None:
-            raise LookupError(f"The refund {refund} was neither written nor there already.")
-        return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
-    return _paid(arguments, order, refund, await totals.read(tx, caller, order["customer_id"]))
+    for refund in references_of(intent):
+        paid = await tx.row(
+            _PAY,
+            [caller.tenant, refund, intent, n, reference, order["customer_id"], minor, order["currency"],
+             arguments["reason"], arguments.get("again_after"), caller.run, caller.turn, call_id,
+             list(tx.released_by.get(call_id, ())), tx.today, caller.profile],
+        )  # fmt: skip
+        if paid is not None:
+            return _paid(arguments, order, refund, await totals.read(tx, caller, order["customer_id"]))
+        if same := await tx.row(_SAME, [intent]):
+            return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
+    raise LookupError(f"No refund of the intent {intent} was written, and there is none.")
 
 
 def _paid(arguments: Arguments, order: DictRow, refund: str, sums: Totals) -> Done:
@@ -193,9 +194,14 @@ def intent_of(tenant: str, reference: str, minor: int, currency: str, n: int) ->
     return hashlib.sha256("\x1f".join((tenant, reference, str(minor), currency, str(n))).encode()).hexdigest()
 
 
+def references_of(intent: str) -> Iterator[str]:
+    """What people may call the refund, the shortest first: the next one only where another refund has it already."""
+    return (f"RF-{intent[:length].upper()}" for length in REFERENCE_LENGTHS)
+
+
 def reference_of(intent: str) -> str:
-    """What people call the refund."""
-    return f"RF-{intent[:10].upper()}"
+    """What people call the refund, unless another one is called that."""
+    return next(references_of(intent))
 
 
 def _locks(arguments: Arguments) -> frozenset[Lock]:
