@@ -88,7 +88,7 @@ def test_a_valid_token_names_its_principal(verifier: Verifier, signer: Signer) -
         role="approver",
         scopes=ROLES["approver"],
         token_id="t-1",
-        expires_at=datetime.fromtimestamp(valid["exp"], UTC),
+        expires_at=datetime.fromtimestamp(valid["exp"] + 60, UTC),
     )
     assert principal.may("decide")
     assert not principal.may("policy")
@@ -144,6 +144,49 @@ def test_an_issuers_clock_may_be_off_by_what_was_agreed(jwks: Path) -> None:
     for wrong in (claims(exp=now - 60), claims(nbf=now + 60)):
         with pytest.raises(InvalidToken):
             lenient.verify(ED.sign(wrong))
+
+
+def test_an_issuers_clock_may_be_off_by_a_minute_where_nothing_else_was_agreed(verifier: Verifier) -> None:
+    now = int(time.time())
+    assert verifier.verify(ED.sign(claims(exp=now - 50))).expires_at > datetime.now(UTC)
+    assert verifier.verify(ED.sign(claims(nbf=now + 50, iat=now + 50)))
+    for wrong in (claims(exp=now - 61), claims(nbf=now + 90), claims(iat=now + 90)):
+        with pytest.raises(InvalidToken):
+            verifier.verify(ED.sign(wrong))
+
+
+@pytest.mark.parametrize("signer", [ED, ES, RS], ids=lambda signer: signer.algorithm)
+def test_a_token_may_leave_its_key_unnamed_where_exactly_one_fits(verifier: Verifier, signer: Signer) -> None:
+    assert verifier.verify(jwt.encode(claims(), signer.private, signer.algorithm)).subject == "sam"
+
+
+def test_a_token_that_leaves_its_key_unnamed_where_several_fit_is_told_so(tmp_path: Path) -> None:
+    for_encryption = Signer("enc").jwk | {"use": "enc"}
+    file, two = tmp_path / "jwks.json", [ED, Signer("ed-2")]
+    verifier = Verifier([Issuer(issuer=ISSUER, jwks=str(file), tenants=["acme"])], "turngate")
+    unnamed = jwt.encode(claims(), ED.private, "EdDSA")
+
+    publish(file, *two)
+    with pytest.raises(InvalidToken, match=r"does not name its key \(kid\)"):
+        verifier.verify(unnamed)
+    assert verifier.verify(ED.sign(claims()))
+
+    nameless = {name: value for name, value in ED.jwk.items() if name != "kid"}
+    file.write_text(json.dumps({"keys": [ES.jwk, for_encryption, nameless, RS.jwk]}))
+    assert verifier.verify(unnamed)
+
+
+@pytest.mark.parametrize(
+    "claimed", ["lead", ["lead"], ["offline_access", "lead"], "lead uma_authorization", ["lead", "lead"]]
+)
+def test_the_role_may_be_among_words_or_in_a_list(verifier: Verifier, claimed: Any) -> None:
+    assert verifier.verify(ED.sign(claims(role=claimed))).role == "lead"
+
+
+@given(scopes=st.lists(st.sampled_from(["read", "decide", "policy", "openid"])), as_list=st.booleans())
+def test_the_scope_may_be_words_or_a_list(verifier: Verifier, scopes: list[str], as_list: bool) -> None:
+    principal = verifier.verify(ED.sign(claims(role="lead", scope=scopes if as_list else " ".join(scopes))))
+    assert principal.scopes == ROLES["lead"] & set(scopes)
 
 
 def test_an_issuer_is_named_once(jwks: Path) -> None:
@@ -210,7 +253,9 @@ def test_a_token_narrows_what_its_role_may_and_never_widens_it(verifier: Verifie
     assert principal.scopes == ROLES[role] & scopes
 
 
-@pytest.mark.parametrize("scope", ["", "decide,policy", ["decide", "policy"], {"decide": True}, 7, "DECIDE", "*"])
+@pytest.mark.parametrize(
+    "scope", ["", "decide,policy", ["decide", 7], [["decide"]], [], {"decide": True}, 7, "DECIDE", "*"]
+)
 def test_a_scope_that_is_no_list_of_words_gives_nothing(verifier: Verifier, scope: Any) -> None:
     assert verifier.verify(ED.sign(claims(scope=scope))).scopes == frozenset()
 
@@ -268,7 +313,8 @@ FALSE = {
     "another key's name": ED.sign(claims(), kid="es"),
     "another algorithm than the key's": ES.sign(claims(), kid="rs"),
     "an unknown key": Signer("unknown").sign(claims()),
-    "no key's name": jwt.encode(claims(), ED.private, "EdDSA"),
+    "no key's name and another's signature": jwt.encode(claims(), STRANGER.private, "EdDSA"),
+    "no key's name and a symmetric signature": jwt.encode(claims(), "a secret of thirty-two characters", "HS256"),
     "a key in its own header": STRANGER.sign(claims(), jwk=STRANGER.jwk),
     "a key at its own address": STRANGER.sign(claims(), jku="http://127.0.0.1:1/jwks.json"),
     "a body that is no object": forged({"alg": "EdDSA", "kid": "ed"}, b"[]"),
@@ -277,7 +323,7 @@ FALSE = {
     "no issuer": valid_but(iss=None),
     "another audience": valid_but(aud="another"),
     "no audience": valid_but(aud=None),
-    "expired": valid_but(exp=int(time.time()) - 1),
+    "expired": valid_but(exp=int(time.time()) - 61),
     "no expiry": valid_but(exp=None),
     "an expiry beyond time": valid_but(exp=10**18),
     "no issue": valid_but(iat=None),
@@ -296,6 +342,10 @@ FALSE = {
     "no role": valid_but(role=None),
     "an unknown role": valid_but(role="root"),
     "two roles": valid_but(role=["approver", "lead"]),
+    "two roles in one text": valid_but(role="approver lead"),
+    "a list of no roles": valid_but(role=["offline_access"]),
+    "a role among what is no text": valid_but(role=["lead", 7]),
+    "a role in an object": valid_but(role={"lead": True}),
     "a role in capitals": valid_but(role="Lead"),
     "a key's name that is a path": ED.sign(claims(), kid="../../ed"),
     "a key's name that is a query": ED.sign(claims(), kid="ed' or '1'='1"),
@@ -516,6 +566,23 @@ def test_an_issuer_that_is_down_is_asked_once_a_pause_and_its_known_keys_are_bel
             assert keys.find("ed") is not None
             assert keys.find("unknown") is None
         assert published.asked == 2
+
+
+def test_a_new_key_is_found_by_a_token_that_names_none_once_the_old_one_does_not_fit() -> None:
+    published, clock = Published(), Hand()
+    published.keys = [ED.jwk]
+    with served(published) as url:
+        keys = KeySet(url, clock)
+        old = keys.find(None, "EdDSA")
+        assert old is not None
+        published.keys = [Signer("new").jwk]
+        assert keys.find(None, "EdDSA", other_than=old) is None
+        assert published.asked == 1, "one fetch a pause has to do"
+        clock.now += PAUSE
+        new = keys.find(None, "EdDSA", other_than=old)
+        assert new is not None
+        assert new.key_id == "new"
+        assert keys.find(None, "ES256") is None
 
 
 def test_an_issuer_that_was_never_up_is_an_outage() -> None:

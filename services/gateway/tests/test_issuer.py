@@ -80,7 +80,7 @@ async def test_whom_the_issuers_tokens_do_not_agree_upon_is_not_signed_in(world:
             "an access token as ID token": (lambda n: tokens(n, id_token=issuer.issue_to(sam)), 403),
             "an ID token as access token": (lambda n: tokens(n, access_token=issuer.identify(sam, CLIENT, n)), 403),
             "of two people": (lambda n: tokens(n, access_token=issuer.issue_to(lee)), 403),
-            "expired": (lambda n: tokens(n, access_token=issuer.issue("sam", "acme", "lead", lifetime=-9)), 403),
+            "expired": (lambda n: tokens(n, access_token=issuer.issue("sam", "acme", "lead", lifetime=-70)), 403),
             "of another's tenant": (lambda n: tokens(n, access_token=issuer.issue("sam", "initech", "lead")), 403),
             "no ID token": (lambda n: tokens(n, id_token=None), 502),
             "no access token": (lambda n: tokens(n, access_token=None), 502),

@@ -137,7 +137,7 @@ async def test_nobody_is_signed_out_by_another_site(world: World) -> None:
 
 async def test_a_stream_ends_with_its_token_and_not_at_the_next_heartbeat(world: World, tmp_path: Path) -> None:
     settings = world.settings.model_copy(update={"http_port": free_port(), "heartbeat_seconds": 60})
-    token = Issuer(tmp_path / "issuer").issue("sam", "acme", "approver", lifetime=3)
+    token = Issuer(tmp_path / "issuer").issue("sam", "acme", "approver", lifetime=3 - 60)
     async with gateway(settings):
         cookie = {"Cookie": f"turngate_session={token}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{settings.http_port}", headers=cookie) as sam:
@@ -149,7 +149,7 @@ async def test_a_stream_ends_with_its_token_and_not_at_the_next_heartbeat(world:
 
 async def test_a_form_that_is_sent_too_late_says_that_nothing_was_done(world: World, tmp_path: Path) -> None:
     await world.ticket()
-    expired = Issuer(tmp_path / "issuer").issue("alex", "acme", "operator", lifetime=-9)
+    expired = Issuer(tmp_path / "issuer").issue("alex", "acme", "operator", lifetime=-70)
     async with browser(world) as alex:
         cookie = {"Cookie": f"turngate_session={expired}"}
         answer = await alex.post("/tickets/TCK-2004/runs", headers=cookie)

@@ -99,7 +99,7 @@ async def test_who_is_not_signed_in_or_may_not_read_is_told_nothing(
         "no token": {"token": None},
         "nonsense": {"token": "nonsense"},
         "a key of their own": {"token": forger.issue("sam", acme.tenant, "approver")},
-        "expired": {"token": signing.issue("sam", acme.tenant, "approver", lifetime=-10)},
+        "expired": {"token": signing.issue("sam", acme.tenant, "approver", lifetime=-70)},
         "another tenant, which the issuer may not name": {"token": signing.issue("gail", "globex", "lead")},
         "a customer": {"token": signing.issue("cust-C-1004", acme.tenant, "customer")},
         "a token without the scope": {"token": signing.issue("sam", acme.tenant, "approver", scope="decide")},

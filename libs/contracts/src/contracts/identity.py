@@ -39,6 +39,7 @@ class Issuer(BaseModel):
     jwks: a file's path or a URL; without it the issuer's discovery document says where its keys are.
     tenant_claim, role_claim, limit_claim: the claims that name the tenant, the role, and a person's own limit.
     scope_claim: whose words narrow what the role may; None where the issuer's scopes mean something else.
+    role_claim and scope_claim may be one text with spaces or a list of texts.
     leeway_seconds: how far the issuer's clock may be from ours.
     """
 
@@ -52,7 +53,7 @@ class Issuer(BaseModel):
     limit_claim: str = Field("limit_minor", min_length=1)
     scope_claim: str | None = Field("scope", min_length=1)
     algorithms: list[Algorithm] = Field(["EdDSA", "RS256", "ES256"], min_length=1)
-    leeway_seconds: int = Field(0, ge=0, le=60)
+    leeway_seconds: int = Field(60, ge=0, le=300)
 
     @model_validator(mode="after")
     def _cannot_be_answered_for(self) -> Self:
@@ -130,18 +131,7 @@ class Verifier:
             if known is None:
                 raise InvalidToken("The token's issuer is not one that this system believes. Sign in again.")
             issuer, keys = known
-            key = keys.find(header.get("kid"))
-            if key is None:
-                raise InvalidToken("The token is signed with a key that its issuer does not publish. Sign in again.")
-            claims: dict[str, Any] = jwt.decode(
-                text,
-                key=key,
-                algorithms=list(issuer.algorithms),
-                audience=audience,
-                issuer=issuer.issuer,
-                leeway=issuer.leeway_seconds,
-                options={"require": ["exp", "iat", "iss", "sub", "aud"]},
-            )
+            claims = _checked(text, audience, issuer, keys, header.get("kid"), header.get("alg"))
         except jwt.ExpiredSignatureError as error:
             raise InvalidToken("The token has expired. Sign in again.") from error
         except jwt.PyJWTError as error:
@@ -153,16 +143,60 @@ class Verifier:
         return claims, issuer
 
 
+def _checked(
+    text: str, audience: str, issuer: Issuer, keys: KeySet, key_id: str | None, algorithm: str | None
+) -> dict[str, Any]:
+    """The claims, if one of the issuer's keys has signed them and they hold now."""
+
+    def decode(key: jwt.PyJWK | None) -> dict[str, Any]:
+        if key is None:
+            why = (
+                "is signed with a key that its issuer does not publish"
+                if key_id is not None
+                else "does not name its key (kid), and not exactly one of its issuer's fits"
+            )
+            raise InvalidToken(f"The token {why}. Sign in again.")
+        claims: dict[str, Any] = jwt.decode(
+            text,
+            key=key,
+            algorithms=list(issuer.algorithms),
+            audience=audience,
+            issuer=issuer.issuer,
+            leeway=issuer.leeway_seconds,
+            options={"require": ["exp", "iat", "iss", "sub", "aud"]},
+        )
+        return claims
+
+    found = keys.find(key_id, algorithm)
+    try:
+        return decode(found)
+    except jwt.InvalidSignatureError:
+        if key_id is not None or (newer := keys.find(None, algorithm, other_than=found)) is None:
+            raise
+        return decode(newer)  # the issuer has changed its only key, and the token does not say so
+
+
+def _words(claimed: object) -> list[str]:
+    """The words of a claim that is one text with spaces, or a list of texts; none where it is neither."""
+    claimed = claimed if isinstance(claimed, list) else [claimed]
+    texts = [text for text in claimed if isinstance(text, str)]
+    return " ".join(texts).split() if len(texts) == len(claimed) else []
+
+
 def _principal(claims: Mapping[str, Any], issuer: Issuer) -> Principal:
-    tenant, role = str(claims.get(issuer.tenant_claim, "")), str(claims.get(issuer.role_claim, ""))
+    tenant = str(claims.get(issuer.tenant_claim, ""))
+    roles = sorted(ROLES.keys() & set(_words(claims.get(issuer.role_claim))))
     try:
         token(tenant)
     except BadToken as error:
         raise InvalidToken("The token names no tenant.") from error
     if tenant not in issuer.tenants:
         raise InvalidToken(f"The token's issuer may not speak for tenant {tenant}.")
-    if role not in ROLES:
+    if not roles:
         raise InvalidToken("The token names no role that this system knows.")
+    if len(roles) > 1:
+        raise InvalidToken(f"The token names several roles ({', '.join(roles)}). Have its issuer name one of them.")
+    [role] = roles
     if max(len(str(claims["sub"])), len(str(claims.get("jti", "")))) > LONGEST_NAME:
         raise InvalidToken(f"The token's sub and jti may have {LONGEST_NAME} characters.")
     try:
@@ -171,7 +205,7 @@ def _principal(claims: Mapping[str, Any], issuer: Issuer) -> Principal:
         raise InvalidToken("The token's exp is no time.") from error
     scopes = ROLES[role]
     if issuer.scope_claim is not None and issuer.scope_claim in claims:
-        scopes &= frozenset(str(claims[issuer.scope_claim]).split())
+        scopes &= frozenset(_words(claims[issuer.scope_claim]))
     return Principal(
         subject=str(claims["sub"]),
         issuer=issuer.issuer,

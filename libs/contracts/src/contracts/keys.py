@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,29 +38,38 @@ class KeySet:
         self._issuer = issuer or ""
         self._source = source or self._issuer
         self._clock = clock
-        self._keys: Mapping[str | None, jwt.PyJWK] = {}
+        self._keys: list[jwt.PyJWK] = []
         self._state: object = None
         self._lock = threading.Lock()
         self._fetched = self._tried = float("-inf")
 
-    def find(self, key_id: str | None) -> jwt.PyJWK | None:
-        """The key, or None if the issuer does not publish it. Raises Outage if no keys could ever be had."""
+    def find(
+        self, key_id: str | None, algorithm: str | None = None, *, other_than: jwt.PyJWK | None = None
+    ) -> jwt.PyJWK | None:
+        """The key of that name, or for None the only one that signs by the algorithm. None if the issuer publishes no
+        such key, or several; the one that was found before (`other_than`) is then no answer, as it may be out of date.
+        Raises Outage if no keys could ever be had."""
+
+        def known() -> jwt.PyJWK | None:
+            key = _named(self._keys, key_id) if key_id is not None else _only_one(self._keys, algorithm)
+            return None if key is other_than else key
+
         # Who asks for a known key does not wait for someone else's fetch.
-        if self._lock.acquire(blocking=key_id not in self._keys):
+        if self._lock.acquire(blocking=known() is None):
             try:
-                self._refresh(key_id)
+                self._refresh(known)
             finally:
                 self._lock.release()
         if not self._keys:
             raise Outage(f"The issuer's keys ({self._source}) cannot be read.")
-        return self._keys.get(key_id)
+        return known()
 
-    def _refresh(self, key_id: str | None) -> None:
+    def _refresh(self, known: Callable[[], jwt.PyJWK | None]) -> None:
         try:
             if self._file is not None:
                 self._refresh_from_file(self._file)
             else:
-                self._refresh_from_afar(key_id)
+                self._refresh_from_afar(known)
         except (Outage, OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError) as error:
             logger.warning("keys not refreshed", source=self._source, error=repr(error))
 
@@ -71,15 +80,25 @@ class KeySet:
             self._keys = _signing_keys(json.loads(file.read_text()))
             self._state = state
 
-    def _refresh_from_afar(self, key_id: str | None) -> None:
+    def _refresh_from_afar(self, known: Callable[[], jwt.PyJWK | None]) -> None:
         now = self._clock()
-        wanted = key_id not in self._keys or now - self._fetched > OLDEST
+        wanted = known() is None or now - self._fetched > OLDEST
         if wanted and now - self._tried >= PAUSE:
             self._tried = now
             self._keys = _signing_keys(fetch(self._url or discover(self._issuer).jwks_uri))
             self._fetched = now
 
 
-def _signing_keys(document: dict[str, Any]) -> dict[str | None, jwt.PyJWK]:
+def _signing_keys(document: dict[str, Any]) -> list[jwt.PyJWK]:
     keys = jwt.PyJWKSet.from_dict(document).keys
-    return {key.key_id: key for key in keys if key.public_key_use in (None, "sig")}
+    return [key for key in keys if key.public_key_use in (None, "sig")]
+
+
+def _named(keys: list[jwt.PyJWK], key_id: str) -> jwt.PyJWK | None:
+    return next((key for key in reversed(keys) if key.key_id == key_id), None)
+
+
+def _only_one(keys: list[jwt.PyJWK], algorithm: str | None) -> jwt.PyJWK | None:
+    """A token may leave its key unnamed where there is no doubt (OpenID Connect Core 1.0, section 10.1)."""
+    fitting = [key for key in keys if key.algorithm_name == algorithm]
+    return fitting[0] if len(fitting) == 1 else None
