@@ -79,4 +79,6 @@ def _quote(amounts: tuple[int, ...], at: int, pack: PolicyPack) -> CallQuote:
 
 def _held(needs: Needs) -> str:
     higher = f", one of them a {needs.one_of_role}" if needs.one_of_role else ""
+    if needs.count_of_role:
+        higher = f", {needs.count_of_role} of them {needs.one_of_role}s"
     return f"held for {needs.people} {needs.role}{higher}"

@@ -110,6 +110,9 @@ def test_what_a_change_comes_to_is_held_against_its_approvers_own_limit() -> Non
         (TWO, [SAM, LEE], ()),
         (Needs(role="lead", people=2, one_of_role="lead"), [], ("lead",)),
         (Needs(role="lead", one_of_role="lead"), [], ("lead",)),
+        (Needs(people=3, one_of_role="lead", count_of_role=2), [], ("approver", "lead")),
+        (Needs(people=3, one_of_role="lead", count_of_role=2), [SAM], ("lead",)),
+        (Needs(people=3, one_of_role="lead", count_of_role=2), [LEE], ("approver", "lead")),
     ],
 )
 def test_those_are_asked_whose_seats_are_left(

@@ -5,7 +5,19 @@ from datetime import UTC, datetime
 import pytest
 from contracts.identity import ROLES, Principal
 from contracts.parts import Customer, Needs, Person
-from contracts.people import RANKS, enough, is_the_customer, may_decline, may_release, reaches, same
+from contracts.people import (
+    RANKS,
+    describe,
+    enough,
+    is_the_customer,
+    may_decline,
+    may_release,
+    reaches,
+    same,
+    stricter,
+)
+from hypothesis import given
+from hypothesis import strategies as st
 
 from .stories import ALEX, LEE, SAM, SUE, person, started
 
@@ -160,3 +172,73 @@ def test_a_no_takes_the_role_and_no_limit_that_reaches() -> None:
     assert not may_decline(sam, Needs(role="lead"), started())
     assert not may_decline(ALEX, much, started())
     assert not may_decline(sam, much, started(), edited_by=SAM)
+
+
+# The stricter of two needs
+
+
+def needs() -> st.SearchStrategy[Needs]:
+    return st.builds(
+        Needs,
+        role=st.sampled_from(["approver", "lead"]),
+        people=st.integers(1, 5),
+        one_of_role=st.sampled_from([None, "approver", "lead"]),
+        count_of_role=st.none() | st.integers(2, 5),
+        amount_minor=st.none() | st.integers(0, 10),
+    )
+
+
+PEOPLE = [person(f"{role}-{number}", role) for role in ("approver", "lead", "operator") for number in range(5)]
+
+
+@given(needs(), needs(), st.lists(st.sampled_from(PEOPLE), max_size=10))
+def test_people_meet_the_stricter_of_two_needs_if_and_only_if_they_meet_each(
+    one: Needs, other: Needs, people: list[Person]
+) -> None:
+    both = stricter(one, other)
+
+    assert enough(both, people) is (enough(one, people) and enough(other, people))
+
+
+@given(needs(), needs())
+def test_the_stricter_of_two_needs_asks_for_no_more_people_than_one_of_them_does(one: Needs, other: Needs) -> None:
+    def fewest(asked: Needs) -> int:
+        return next(count for count in range(6) if enough(asked, PEOPLE[5 : 5 + count]))
+
+    both = stricter(one, other)
+
+    assert fewest(both) == max(fewest(one), fewest(other))
+    assert both.amount_minor == one.amount_minor
+
+
+@given(needs(), needs(), needs())
+def test_in_which_order_needs_are_put_together_makes_no_difference_to_who_meets_them(
+    one: Needs, two: Needs, three: Needs
+) -> None:
+    left, right = stricter(stricter(one, two), three), stricter(three, stricter(two, one))
+
+    for approvers in range(6):
+        for leads in range(6):
+            there = PEOPLE[:approvers] + PEOPLE[5 : 5 + leads]
+            assert enough(left, there) is enough(right, there)
+
+
+def test_two_people_of_whom_one_is_a_lead_and_a_lead_are_two_people_of_whom_one_is_a_lead() -> None:
+    assert stricter(TWO, Needs(role="lead")) == TWO
+    assert stricter(Needs(role="lead"), TWO) == TWO
+    assert enough(stricter(TWO, Needs(role="lead")), [SAM, LEE])
+
+
+def test_three_people_and_two_leads_are_three_people_of_whom_two_are_leads() -> None:
+    both = stricter(Needs(people=3), Needs(role="lead", people=2))
+
+    assert enough(both, [SAM, LEE, LIA])
+    assert not enough(both, [SAM, SUE, LEE])
+    assert describe(both) == "3 people, 2 of them leads"
+
+
+def test_a_need_that_nobody_can_meet_stays_one_whatever_it_is_put_together_with() -> None:
+    nobodys = Needs(one_of_role="boss")
+
+    assert not enough(stricter(TWO, nobodys), [LEE, LIA, SAM])
+    assert not enough(stricter(nobodys, TWO), [LEE, LIA, SAM])

@@ -115,13 +115,13 @@ def test_a_customers_amount_of_the_day_is_limited_beside_the_automatic_limit() -
     assert isinstance(refused, Refuse)
 
 
-def test_a_limit_that_asks_for_a_lead_raises_the_tiers_people_and_never_lowers_them() -> None:
+def test_a_limit_that_asks_for_a_lead_is_met_by_the_lead_that_the_tier_asks_for_and_never_lowers_it() -> None:
     pack = limited("customer_day: {refunds: 1, role: lead}")
 
     large = only(pack, refund(amount=60_000, facts={"refunds_today_by_customer": 2}))
 
     assert isinstance(large, AskPeople)
-    assert large.needs == Needs(role="lead", people=2, amount_minor=60_000)
+    assert large.needs == Needs(people=2, one_of_role="lead", amount_minor=60_000)
 
 
 def test_another_profile_is_not_limited() -> None:

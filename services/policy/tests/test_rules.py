@@ -51,7 +51,7 @@ def test_it_runs_without_a_person(pack: PolicyPack, quote: CallQuote, rule: str)
         (refund(amount=900, today=None), "day-total-missing", ONE),
         (write("unheard_of"), "unlisted-write", Needs(role="lead")),
         (refund(amount=900, tool="unheard_of"), "unlisted-write", Needs(role="lead")),
-        (refund(amount=60_000, tool="unheard_of"), "unlisted-write", Needs(role="lead", people=2)),
+        (refund(amount=60_000, tool="unheard_of"), "unlisted-write", TWO),
         (refund(amount=18_000, tool="cancel_subscription"), "above-automatic-limit", ONE),
     ],
 )
@@ -247,7 +247,7 @@ def test_what_people_release_is_the_turns_sum_to_the_customer_so_that_own_limits
         (refund(amount=60_000, today=900), TWO, 60_000),
         (refund(amount=60_000, today=None), TWO, 60_000),
         (refund(amount=900, today=50_001, again_after="RF-1"), TWO, 50_001),
-        (refund(amount=900, today=50_001, tool="unheard_of"), Needs(role="lead", people=2), 50_001),
+        (refund(amount=900, today=50_001, tool="unheard_of"), TWO, 50_001),
     ],
 )
 def test_what_was_paid_earlier_today_counts_towards_the_tier_and_own_limits(

@@ -6,10 +6,11 @@ from contracts.facts import (
     TurnHeld,
 )
 from contracts.parts import CallQuote
+from contracts.people import stricter
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from policy.pack import PolicyPack
-from policy.rules import AskPeople, Judgement, Refuse, Run, judge, stricter
+from policy.rules import AskPeople, Judgement, Refuse, Run, judge
 from pydantic import ValidationError
 
 from .drawn import packs, turns

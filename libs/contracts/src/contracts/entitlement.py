@@ -84,15 +84,21 @@ def roles_asked(needs: Needs, approved_by: Sequence[Person] = ()) -> tuple[str, 
     """The roles that the seats which are left ask for, the lower first; none where every seat is filled."""
     seated = [one for one in approved_by if reaches(one.role, needs.role)]
     left, higher = needs.people - len(seated), needs.one_of_role
-    if higher in (None, needs.role) or any(reaches(one.role, higher) for one in seated):
+    if higher is None or higher == needs.role:
         return (needs.role,) if left > 0 else ()
-    return (needs.role, higher) if left > 1 else (higher,)
+    of_higher = (needs.count_of_role or 1) - sum(reaches(one.role, higher) for one in seated)
+    if of_higher <= 0:
+        return (needs.role,) if left > 0 else ()
+    return (needs.role, higher) if left > of_higher else (higher,)
 
 
 def _seat(needs: Needs, approved_by: Sequence[Person], by: Somebody) -> Bar | None:
     asked = roles_asked(needs, approved_by)
     if not asked or any(reaches(by.role, role) for role in asked):
         return None
+    if (count := needs.count_of_role) is not None:
+        left = f"{count} of the {needs.people} have to be {asked[-1]}s, and only seats of theirs are left."
+        return Bar("A lead has to", left)
     return Bar("A lead has to", f"One of the {needs.people} has to be a {asked[-1]}, and only one seat is left.")
 
 

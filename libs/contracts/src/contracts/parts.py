@@ -181,6 +181,7 @@ class Guard(Part):
 class Needs(Part):
     """Who may release a hold: so many different people of this role or a higher one.
 
+    one_of_role: of which higher role one of them has to be; count_of_role: how many of them, where that is not one.
     amount_minor: what the customer is refunded that day with this, which the own limit of each has to reach.
     """
 
@@ -188,6 +189,7 @@ class Needs(Part):
     people: Annotated[int, Field(ge=1, le=5)] = 1
     one_of_role: Name | None = None
     amount_minor: Added[Minor] = None
+    count_of_role: Added[Annotated[int, Field(ge=2, le=5)]] = None
 
 
 class Hold(Part):

@@ -65,14 +65,60 @@ def within_own_limit(person: Somebody, needs: Needs) -> bool:
 
 
 def enough(needs: Needs, people: Iterable[Person]) -> bool:
-    """Whether these people fill every seat: so many different ones, and one of the higher role if asked for."""
+    """Whether these people fill every seat: so many different ones, and as many of the higher role as are asked for."""
     seated: dict[tuple[str, str], Person] = {}
     for person in people:
         if reaches(person.role, needs.role):
             seated.setdefault(who(person), person)  # whoever says it again in another role has said it
     if len(seated) < needs.people:
         return False
-    return needs.one_of_role is None or any(reaches(one.role, needs.one_of_role) for one in seated.values())
+    return sum(reaches(one.role, needs.one_of_role or needs.role) for one in seated.values()) >= _of_role(needs)
+
+
+def stricter(one: Needs, other: Needs) -> Needs:
+    """What both ask for and no more, for the amount of the first: the people who meet it meet each, and the other way
+    round."""
+    unknown = [needs for needs in (one, other) if needs.one_of_role not in (None, *RANKS)]
+    if unknown:  # nobody can meet that, nor anything with it
+        return unknown[0].model_copy(update={"amount_minor": one.amount_minor})
+    people, leads = (max(pair) for pair in zip(_quota(one), _quota(other), strict=True))
+    for needs in (one, other):
+        if _quota(needs) == (people, leads):
+            return needs.model_copy(update={"amount_minor": one.amount_minor})
+    some = 0 < leads < people
+    return Needs(
+        role="lead" if leads == people else "approver",
+        people=people,
+        one_of_role="lead" if some else None,
+        count_of_role=leads if some and leads > 1 else None,
+        amount_minor=one.amount_minor,
+    )
+
+
+def describe(needs: Needs) -> str:
+    """Who is asked for: `an approver`, `2 leads`, `2 people, approvers or above`, `2 people, one of them a lead`."""
+    higher = needs.one_of_role if needs.one_of_role != needs.role else None
+    if needs.people == 1:
+        role = higher or needs.role
+        return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
+    if higher is None:
+        return f"{needs.people} people, {needs.role}s or above" if needs.role != "lead" else f"{needs.people} leads"
+    of_role = _of_role(needs)
+    which = f"one of them a {higher}" if of_role == 1 else f"{of_role} of them {higher}s"
+    return f"{needs.people} people, {which}"
+
+
+def _of_role(needs: Needs) -> int:
+    """How many have to be of the higher role; of the role itself where no higher one is named."""
+    return (needs.count_of_role or 1) if needs.one_of_role is not None else needs.people
+
+
+def _quota(needs: Needs) -> tuple[int, int]:
+    """How many people are needed in all, and how many of them have to be leads."""
+    people = max(needs.people, _of_role(needs))
+    if needs.role == "lead":
+        return people, people
+    return people, _of_role(needs) if needs.one_of_role == "lead" else 0
 
 
 def _folded(email: str) -> str:

@@ -51,6 +51,8 @@ def _quote(quote: parts.CallQuote) -> str:
 
 def _needs(needs: parts.Needs) -> str:
     text = f"{needs.people} {needs.role}" + ("s" if needs.people > 1 else "")
+    if needs.count_of_role:
+        return f"{text}, {needs.count_of_role} of them {needs.one_of_role}s"
     return f"{text}, one of them a {needs.one_of_role}" if needs.one_of_role else text
 
 

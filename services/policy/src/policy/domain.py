@@ -8,6 +8,7 @@ from contracts.events import Draft, Event
 from contracts.facts import CallDecided, HoldExpired, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.history import History
 from contracts.parts import MOST_ATTEMPTS, CallQuote, CallResult, Hold, Needs, Pack, Person, Verdict
+from contracts.people import stricter
 
 from policy import rules
 from policy.decisions import Decisions, Declined, Released
@@ -159,7 +160,7 @@ def _as_changed(quote: CallQuote, judgement: Run | AskPeople, decisions: Decisio
         return judgement
     before = decisions.asked_before(quote) or Needs(role="lead")
     if isinstance(judgement, AskPeople):
-        return replace(judgement, needs=rules.stricter(judgement.needs, before))
+        return replace(judgement, needs=stricter(judgement.needs, before))
     today = judgement.day.minor if judgement.day else (quote.effect.amount_minor or 0 if quote.effect else None)
     moved = before.model_copy(update={"amount_minor": today})
     why = "A person changed this call, so people have to release what it is now."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from contracts.money import Money
 from contracts.parts import CallQuote, Guard, Needs, Person
-from contracts.people import RANKS
+from contracts.people import stricter
 
 from policy.limits import About, Bound, Day, Sums, amount, bounds
 from policy.pack import Limit, PolicyPack
@@ -120,13 +120,6 @@ def guards(calls: Iterable[tuple[Run | AskPeople, Sequence[Person]]], pack: Poli
 def _as_far_as(people: Sequence[Person], guard: Guard) -> Guard:
     own = [person.limit_minor for person in people if person.limit_minor is not None]
     return guard.model_copy(update={"at_most": min(guard.at_most, *own)}) if own else guard
-
-
-def stricter(one: Needs, other: Needs) -> Needs:
-    """What satisfies both, for the amount of the first."""
-    role = max(one.role, other.role, key=RANKS.__getitem__)
-    lead = "lead" if role != "lead" and "lead" in (one.one_of_role, other.one_of_role) else None
-    return Needs(role=role, people=max(one.people, other.people), one_of_role=lead, amount_minor=one.amount_minor)
 
 
 def _harmless(quote: CallQuote, pack: PolicyPack, about: About) -> Judgement:

@@ -31,7 +31,8 @@ def webhook(notice: Notice) -> bytes:
                         "currency": call.currency,
                         "amount": call.amount,
                         "rule": call.rule,
-                        "needs": {"role": call.role, "people": call.people, "one_of_role": call.one_of_role},
+                        "needs": {"role": call.role, "people": call.people, "one_of_role": call.one_of_role}
+                        | ({} if call.count_of_role is None else {"count_of_role": call.count_of_role}),
                     }
                     for call in notice.calls
                 ],
@@ -90,7 +91,8 @@ def plain(text: str, at_most: int = 500) -> str:
 def _line(call: Waiting) -> str:
     about = f"{call.tool} on {call.object}" if call.object else call.tool
     money = f", {call.amount}" if call.amount else ""
-    one = f", one of the {call.one_of_role} role" if call.one_of_role else ""
+    count = "one" if call.count_of_role is None else call.count_of_role
+    one = f", {count} of the {call.one_of_role} role" if call.one_of_role else ""
     people = f" ({call.people} people{one})" if call.people > 1 else ""
     return plain(f"{about}{money}: held by {call.rule}, needs the {call.role} role{people}")
 

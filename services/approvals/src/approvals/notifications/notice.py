@@ -29,6 +29,7 @@ class Waiting:
     role: str
     people: int
     one_of_role: str | None
+    count_of_role: int | None
 
     @property
     def amount(self) -> str | None:
@@ -105,4 +106,5 @@ def _waiting(call: HeldCall) -> Waiting:
         role=hold.needs.role,
         people=hold.needs.people,
         one_of_role=hold.needs.one_of_role,
+        count_of_role=hold.needs.count_of_role,
     )

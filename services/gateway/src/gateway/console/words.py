@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from contracts.money import Money
 from contracts.parts import CallQuote, Effect
+from contracts.people import describe
 
 from gateway.held import HeldCall
 from gateway.tenant_facts import Stop
@@ -253,13 +254,8 @@ def capitalize_first(text: str) -> str:
 
 def seats_left(call: HeldCall) -> str:
     """Who may still release it, as in `needs 2 people, one of them a lead; sam has approved`."""
-    needs, seated = call.hold.needs, call.approvals
-    if needs.people == 1:
-        text = f"needs {article(needs.one_of_role or needs.role)}"
-    else:
-        text = f"needs {needs.people} people, {needs.role}s or above"
-        if needs.one_of_role:
-            text = f"needs {needs.people} people, one of them {article(needs.one_of_role)}"
+    seated = call.approvals
+    text = f"needs {describe(call.hold.needs)}"
     if seated:
         names = " and ".join(dict.fromkeys(seat.by.subject for seat in seated))
         text += f"; {names} {'has' if len(seated) == 1 else 'have'} approved"
