@@ -86,6 +86,56 @@ async def test_over_https_the_cookies_are_for_https_and_this_host_alone(world: W
             assert answer.status_code == status
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:8100"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": "127.0.0.1@evil.example"},
+        {"Host": "[::1"},
+        {"Host": ""},
+        {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"},
+        {"Host": "evil.example", "X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.1"},
+    ],
+    ids=str,
+)
+async def test_whatever_host_a_request_names_people_are_led_back_to_the_configured_address(
+    world: World, lie: dict[str, str]
+) -> None:
+    async with browser(world) as client:
+        led = await client.get("/sign-in", headers=lie)
+        slashed = await client.get("/tickets/", headers=lie)
+    assert httpx.URL(led.headers["location"]).params["redirect_uri"] == f"{world.url}/sign-in/done"
+    assert led.headers["set-cookie"].startswith("turngate_sign_in_")
+    assert "evil" not in f"{led.headers} {slashed.headers}"
+    assert slashed.headers["location"].startswith((f"{world.url}/", "/"))
+
+
+async def test_another_name_of_this_machine_leads_to_the_configured_one_before_a_sign_in_begins(world: World) -> None:
+    here = httpx.URL(world.url)
+    other = str(here.copy_with(host="localhost"))
+    async with browser(world, url=other) as client:
+        led = await client.get("/sign-in", params={"next": "/approvals?x=1"})
+        assert led.status_code == 303
+        assert "set-cookie" not in led.headers
+        there = httpx.URL(led.headers["location"])
+        assert (there.host, there.port, there.path) == (here.host, here.port, "/sign-in")
+        assert there.params["next"] == "/approvals?x=1"
+        # A proxy that names us otherwise each time is led there once, not for ever.
+        again = await client.get("/sign-in", params=there.params)
+        assert httpx.URL(again.headers["location"]).params["redirect_uri"] == f"{world.url}/sign-in/done"
+
+
+async def test_a_form_from_the_page_of_another_host_is_no_page_of_ours(world: World) -> None:
+    await world.ticket()
+    async with browser(world) as client:
+        del client.headers["Sec-Fetch-Site"]
+        headers = {"Cookie": f"turngate_session={world.token('alex')}", "Host": "evil.example"}
+        answer = await client.post("/tickets/TCK-2004/runs", headers=headers | {"Origin": "http://evil.example"})
+    assert answer.status_code == 403
+
+
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "evil", "/a\nb"])
 def test_the_way_back_leads_nowhere_else(path: str) -> None:
     assert inside(path) == "/tickets"
@@ -197,6 +247,18 @@ def test_the_consoles_issuer_is_one_that_is_believed() -> None:
         settings(sign_in_url="http://login.example")
     with wrong("TURNGATE_SIGN_IN_URL is missing"):
         settings(issuers=[Believed(issuer="urn:x", jwks="/keys.json", tenants=["acme"])])
+
+
+def test_the_consoles_own_address_is_what_is_set_or_where_it_listens() -> None:
+    assert settings().public_url == "http://127.0.0.1:8100"
+    assert settings(http_host="::1", http_port=8200).public_url == "http://[::1]:8200"
+    assert settings(http_host="0.0.0.0", console_url="https://c.example/").public_url == "https://c.example"
+    assert settings(http_host="0.0.0.0", sign_in_client_id=None).public_url == "http://127.0.0.1:8100"
+    with wrong("TURNGATE_CONSOLE_URL is missing"):
+        settings(http_host="0.0.0.0")
+    for more in ("https://c.example/turngate", "https://c.example?x=1", "https://c.example/#x"):
+        with wrong("more than scheme, host and port"):
+            settings(console_url=more)
 
 
 def test_what_is_set_to_nothing_is_not_set() -> None:

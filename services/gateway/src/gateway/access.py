@@ -56,8 +56,8 @@ def from_this_site(request: Request) -> bool:
 
 def address(request: Request) -> str:
     """Where people have this console open: scheme, name and port."""
-    configured: str | None = request.app.state.gateway.settings.console_url
-    return configured.rstrip("/") if configured else f"{request.url.scheme}://{request.headers.get('host', '')}"
+    gateway: Gateway = request.app.state.gateway
+    return gateway.settings.public_url
 
 
 def is_secure(request: Request) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 
@@ -74,7 +74,8 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))
     for work in (feed.run(), projection.run(), tenant_facts.run(), sessions.run()):
         stack.push_async_callback(_ended, asyncio.create_task(work))
-    await stack.enter_async_context(listening(application(gateway), settings.http_host, settings.http_port))
+    proxies = [str(network) for network in settings.trusted_proxies]
+    await stack.enter_async_context(listening(application(gateway), settings.http_host, settings.http_port, proxies))
 
 
 async def hear_dead(runs: Runs, letter: Json) -> None:
@@ -90,7 +91,6 @@ HTTP: dict[str, Any] = {
     "timeout_graceful_shutdown": 1,
     "timeout_keep_alive": 30,
     "h11_max_incomplete_event_size": 65_536,
-    "proxy_headers": True,
     "lifespan": "off",
 }
 
@@ -104,8 +104,9 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(application: Any, host: str, port: int) -> AsyncIterator[None]:
-    """Answers HTTP on the port until it is left; streams that are open then are cut after a second."""
+async def listening(application: Any, host: str, port: int, proxies: Sequence[str] = ()) -> AsyncIterator[None]:
+    """Answers HTTP on the port until it is left; streams that are open then are cut after a second. Whose a request is
+    forwarded as is believed of these proxies only."""
     try:
         listener = socket.create_server((host, port), backlog=2048)
         # The event loop sets this only on sockets of its own making; without it a stream's frames wait for one another.
@@ -114,7 +115,7 @@ async def listening(application: Any, host: str, port: int) -> AsyncIterator[Non
         raise SystemExit(
             f"Port {port} of {host} cannot be opened ({error.strerror}). Is something else using it?"
         ) from error
-    server = Server(uvicorn.Config(application, **HTTP))
+    server = Server(uvicorn.Config(application, **HTTP, proxy_headers=bool(proxies), forwarded_allow_ips=list(proxies)))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield  # the socket listens already: who comes before the server has started is answered then

@@ -20,6 +20,7 @@ from gateway.console import auditing, door, forms, pages, streams, switch
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
+from gateway.public_url import PublicUrl
 from gateway.routes import approvals, audit, budget, events, health, policy, runs, spend, stops, tickets
 
 logger = structlog.get_logger()
@@ -68,6 +69,7 @@ def application(gateway: Gateway) -> FastAPI:
     _refusals(app)
     app.add_middleware(BodyLimit, most=gateway.settings.max_body_bytes)
     app.add_middleware(Around)
+    app.add_middleware(PublicUrl, url=gateway.settings.public_url)
     if tracing.enabled():
         from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
 

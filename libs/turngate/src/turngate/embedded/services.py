@@ -20,6 +20,7 @@ from turngate.issuer import AUDIENCE, CLIENT, CLIENT_SECRET, ISSUER, Issuer, rea
 from turngate.people import tenants, tenants_directory
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
+CONSOLE_URL = "TURNGATE_CONSOLE_URL"
 STAND_IN = STAND_IN_KEY = "stand-in"
 PACE_MS = "15"  # between a few words and the next, so that people see the stand-in write
 
@@ -76,10 +77,10 @@ class Place:
         if service in ("gateway", "approvals", "tools-shop", "agent-runner"):
             env |= self._identity()
         if service == "approvals":
-            env |= {"TURNGATE_CONSOLE_URL": self.url} | environment.notifying(self.environ)
+            env |= self._console | environment.notifying(self.environ)
         if service == "gateway":
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
-            env |= self._sign_in()
+            env |= self._console | self._sign_in()
             if self.stand_in_url:
                 env["TURNGATE_MODEL"] = STAND_IN  # so that runs say who answered
         if service == "agent-runner":
@@ -91,6 +92,11 @@ class Place:
             return {}  # TURNGATE_ISSUERS is handed on as it was given
         issuer = {"issuer": ISSUER, "jwks": str(self.issuer.jwks), "tenants": tenants(self.tenants)}
         return {"TURNGATE_ISSUERS": json.dumps([issuer]), "TURNGATE_AUDIENCE": AUDIENCE}
+
+    @property
+    def _console(self) -> dict[str, str]:
+        """Where people open the console: as it was given for a proxy before it, else where it listens."""
+        return {CONSOLE_URL: self.environ.get(CONSOLE_URL) or self.url}
 
     def _sign_in(self) -> dict[str, str]:
         """How the console signs people in: at the embedded issuer, or as it was given for a real one."""

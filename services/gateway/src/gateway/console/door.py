@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from typing import Annotated
+from urllib.parse import urlencode
 
 from contracts.identity import InvalidToken
 from fastapi import APIRouter, Query, Request
@@ -12,6 +13,7 @@ from gateway.access import COOKIE, address, cookie_name, from_this_site, keep, t
 from gateway.console.pages import Reader, inside, outside
 from gateway.ports import Ports
 from gateway.problems import Problem
+from gateway.public_url import by_another_name
 from gateway.sign_in import Begun
 
 router = APIRouter(include_in_schema=False)
@@ -24,11 +26,18 @@ Word = Annotated[str, Query(max_length=4096)]
 
 @router.get("/sign-in")
 async def to_the_issuer(
-    ports: Ports, request: Request, go_on: Annotated[str, Query(alias="next", max_length=2000)] = "/tickets"
+    ports: Ports,
+    request: Request,
+    go_on: Annotated[str, Query(alias="next", max_length=2000)] = "/tickets",
+    moved: bool = False,
 ) -> Response:
     """Leads to the issuer, and remembers in the browser what was asked and where it was going."""
     if not ports.sign_in.offered:
         return outside(None, offered=False)
+    if not moved and by_another_name(request, address(request)):
+        # The issuer leads back to the configured name; what is remembered has to be remembered there.
+        there = f"{address(request)}/sign-in?{urlencode({'next': inside(go_on), 'moved': 'true'})}"
+        return RedirectResponse(there, 303, {"Cache-Control": "no-store"})
     begun = Begun(inside(go_on))
     try:
         target = await ports.sign_in.begin(begun, address(request) + CALLBACK)
