@@ -2,8 +2,9 @@
 
 import pytest
 from contracts import asks
-from contracts.answers import No, what_is_wrong
+from contracts.answers import No
 from contracts.asks import SAY_OF_TENANT, AskDecide, AskQuote, AskSetStop, Decide
+from contracts.validation import explain
 from pydantic import ValidationError
 
 DECISION = {"turn": 1, "call_id": "c1", "digest": "0" * 64, "decision": "approve"}
@@ -57,5 +58,5 @@ def test_what_is_wrong_with_a_request_is_said_without_its_words() -> None:
     with pytest.raises(ValidationError) as caught:
         Decide.model_validate({**DECISION, "note": "secret" * 1000})
 
-    assert "note: " in what_is_wrong(caught.value)
-    assert "secret" not in what_is_wrong(caught.value)
+    assert "note: " in explain(caught.value)
+    assert "secret" not in explain(caught.value)

@@ -304,4 +304,4 @@ async def test_approvals_may_ask_whether_a_text_is_a_pack(fresh_nats: NatsAccess
 
     assert good == {"status": 200, "pack": parse(STRICT).stamp.model_dump(mode="json")}
     assert bad["status"] == 422
-    assert "line 1, version: Field required" in bad["detail"]
+    assert "line 1, version: is missing" in bad["detail"]

@@ -118,10 +118,10 @@ async def test_a_pack_that_can_be_read_is_answered_with_its_stamp(packs: Packs) 
     [
         ({"tenant": "acme", "text": PACK.replace("up_to: 200000", "up_to: x")}, "line 8, refund.tiers.1.up_to"),
         ({"tenant": "acme", "text": "- a"}, "a pack is a mapping"),
-        ({"tenant": "acme", "text": PACK + "#" * 20_000}, "text: String should have at most 20000 characters"),
+        ({"tenant": "acme", "text": PACK + "#" * 20_000}, "text: may have at most 20000 characters"),
         ({"tenant": "acme", "text": PACK.replace("GBP", "USD")}, "acme pays in GBP"),
-        ({"tenant": "acme", "text": None}, "text: Input should be a valid string"),
-        ({}, "tenant: Field required"),
+        ({"tenant": "acme", "text": None}, "text: must be a text"),
+        ({}, "tenant: is missing"),
     ],
 )
 async def test_what_is_no_pack_for_the_tenant_is_answered_with_why(

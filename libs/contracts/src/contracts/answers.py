@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import ValidationError
-
 from contracts.parts import Json
 
 
@@ -28,6 +26,7 @@ class No:
         return cls(int(answer.get("status", 500)), str(answer.get("title") or "Not possible"), str(detail))
 
 
-def what_is_wrong(error: ValidationError) -> str:
-    """Where a request is not one, and why, without the words of it."""
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+def no_such(what: str) -> No:
+    """The same for what does not exist and for what is another tenant's, to the letter."""
+    detail = f"There is no {what} of that name. Check the name, and who you are signed in as."
+    return No(404, f"No such {what}", detail)

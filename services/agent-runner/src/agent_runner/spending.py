@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from contracts.answers import No, what_is_wrong
+from contracts.answers import No
 from contracts.asks import AskSpend
 from contracts.identity import InvalidToken, Verifier
 from contracts.parts import Json
+from contracts.validation import explain
 from pydantic import ValidationError
 
 
@@ -46,7 +47,7 @@ class Spending:
             token = ask.token.get_secret_value()
             principal = await asyncio.to_thread(self._verifier.verify, token)
         except ValidationError as error:
-            return No(422, "Not a question", what_is_wrong(error)).on_the_wire()
+            return No(422, "Not a question", explain(error)).on_the_wire()
         except InvalidToken as error:
             return No(403, "Not signed in", str(error)).on_the_wire()
         if not principal.may("spend"):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from contracts import entitlement
-from contracts.answers import No
+from contracts.answers import No, no_such
 from contracts.asks import AskDecide
 from contracts.canonical import sha256
 from contracts.edits import day_total, objection
@@ -58,7 +58,7 @@ Outcome = Draft | MayChange | Recorded | NoOnRecord | No
 def decide(history: History, asked: AskDecide, by: Principal, now: datetime) -> Outcome:
     """What becomes of a decision that someone who may decide at all asks for."""
     if history.started is None:
-        return No(404, "No such run", f"There is no run {history.key.run}.")
+        return no_such("run")
     held = held_turn(history, asked.turn)
     call = held.calls.get(asked.call_id) if held else None
     if (before := _said_before(history, held, asked, by, now)) is not None:

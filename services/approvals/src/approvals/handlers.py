@@ -7,7 +7,7 @@ from datetime import datetime
 
 import structlog
 from contracts import asks
-from contracts.answers import No, what_is_wrong
+from contracts.answers import No, no_such
 from contracts.asks import SAY_OF_TENANT, AskDecide, AskPromote, AskQuote, SayOfTenant
 from contracts.bus import Answer, Bus, Handler
 from contracts.events import Draft, Event
@@ -19,6 +19,7 @@ from contracts.log import Clock, Log
 from contracts.parts import CallQuote, Json, Pack
 from contracts.stops import stop
 from contracts.subjects import BadToken, RunKey, TenantKey
+from contracts.validation import explain
 from pydantic import SecretStr, ValidationError
 
 from approvals import domain, tenants, waiting
@@ -42,11 +43,11 @@ def deciding(log: Log, verifier: Verifier, clock: Clock, ask: Ask) -> Answer:
             key = RunKey(principal.tenant, asked.run)
             structlog.contextvars.bind_contextvars(tenant=key.tenant, run=key.run, turn=asked.turn)
         except ValidationError as error:
-            return No(422, "Not a decision", what_is_wrong(error)).on_the_wire()
+            return No(422, "Not a decision", explain(error)).on_the_wire()
         except InvalidToken as error:
             return No(403, "Not signed in", str(error)).on_the_wire()
         except BadToken:
-            return No(404, "No such run", "There is no run of that name.").on_the_wire()
+            return no_such("run").on_the_wire()
         if not principal.may("decide"):
             why = f"The role {principal.role} decides nothing. Ask an approver."
             return No(403, "Not yours to decide", why).on_the_wire()
@@ -68,7 +69,7 @@ def answering_for_tenants(log: Log, verifier: Verifier, ask: Ask) -> Answer:
             asked = SAY_OF_TENANT.validate_python(body)
             principal = await _who(verifier, asked.token)
         except ValidationError as error:
-            return No(422, "Not a request", what_is_wrong(error)).on_the_wire()
+            return No(422, "Not a request", explain(error)).on_the_wire()
         except InvalidToken as error:
             return No(403, "Not signed in", str(error)).on_the_wire()
         structlog.contextvars.bind_contextvars(tenant=principal.tenant)

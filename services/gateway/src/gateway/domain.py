@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from contracts.answers import no_such
 from contracts.edits import carries_over, day_total, objection
 from contracts.entitlement import Bar, Held, Word, above_own_limit, bar
 from contracts.events import Draft, Event, event_id
@@ -42,7 +43,8 @@ NOBODY_LEFT = Refusal(
 NOT_IN_THEIR_NAME = (
     "Who may release what a customer asks for does not ask in their name; take the run over to write yourself."
 )
-NO_RUN = Refusal(404, "No such run", "There is no run of that name. Check the name, and who you are signed in as.")
+_NO_SUCH = no_such("run")
+NO_RUN = Refusal(_NO_SUCH.status, _NO_SUCH.title, _NO_SUCH.detail)
 
 
 def start(history: History, fact: RunStarted, key: str) -> Decision:

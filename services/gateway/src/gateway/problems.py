@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from contracts.answers import no_such
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
@@ -23,10 +24,8 @@ class Problem(Exception):
 
 
 def not_found(what: str) -> Problem:
-    """The same for what does not exist and for what is another tenant's."""
-    return Problem(
-        404, f"No such {what}", f"There is no {what} of that name. Check the name, and who you are signed in as."
-    )
+    no = no_such(what)
+    return Problem(no.status, no.title, no.detail)
 
 
 def outage() -> Problem:

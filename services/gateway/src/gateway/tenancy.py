@@ -21,6 +21,7 @@ from contracts.identity import Principal
 from contracts.parts import Json
 from contracts.subjects import token
 from contracts.tenant_facts import PolicyPromoted
+from contracts.validation import repeated
 from pydantic import SecretStr
 
 from gateway.asking import ask
@@ -99,7 +100,7 @@ class Tenancy:
             raise Problem(
                 422,
                 "No such tool to stop",
-                "Nothing was stopped: no tool of that name changes something here. "
+                f"Nothing was stopped: no tool {repeated(tool)} changes something here. "
                 f"There is: {', '.join(writes) or 'none'}. Name no tool to stop every one.",
             )
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import psycopg
 import structlog
-from contracts import tracing
+from contracts import tracing, validation
 from contracts.errors import Outage
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -85,7 +85,7 @@ def _refusals(app: FastAPI) -> None:
         app.add_exception_handler(kind, handle)
 
     on(Problem, lambda error: error if isinstance(error, Problem) else _ours(error))
-    on(RequestValidationError, lambda error: Problem(422, "Not understood", _what_is_wrong(error)))
+    on(RequestValidationError, lambda error: Problem(422, "Not understood", _explained(error)))
     on(HTTPException, lambda error: _plain(error) if isinstance(error, HTTPException) else _ours(error))
     on(psycopg.DataError, _not_storable)
     for kind in (Outage, psycopg.OperationalError):
@@ -131,11 +131,17 @@ def _plain(error: HTTPException) -> Problem:
     return Problem(error.status_code, "Not done", str(error.detail), dict(error.headers or {}))
 
 
-def _what_is_wrong(error: Exception) -> str:
+def _explained(error: Exception) -> str:
     """Which fields, in words, without what was sent."""
     if not isinstance(error, RequestValidationError):
         return "The request is not as the API's description asks."
-    wrong = (
-        f"{'.'.join(str(part) for part in one['loc'][1:]) or one['loc'][0]}: {one['msg']}" for one in error.errors()
-    )
-    return f"Nothing was done. {'; '.join(wrong)}."[:2000]
+    wrong = validation.sentences((_field(one["loc"]), validation.words(one)) for one in error.errors())
+    return f"Nothing was done. {wrong}."
+
+
+def _field(location: tuple[str | int, ...]) -> str:
+    """The field's name: of a query or a header without its place in a list of one, of the body its path."""
+    source, *names = location
+    if source != "body":
+        names = [name for name in names if isinstance(name, str)]
+    return validation.path(names) or str(source)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from contracts.answers import No, what_is_wrong
+from contracts.answers import No
 from contracts.asks import AskCheckPack
 from contracts.bus import Answer, Handler
 from contracts.events import Draft, Event
@@ -10,6 +10,7 @@ from contracts.handler import respond
 from contracts.history import History
 from contracts.log import Log
 from contracts.parts import Json
+from contracts.validation import explain
 from pydantic import ValidationError
 
 from policy import domain
@@ -38,7 +39,7 @@ def checking(packs: Packs) -> Answer:
         try:
             asked = AskCheckPack.model_validate(request)
         except ValidationError as error:
-            return _no("Nothing to check", f"{what_is_wrong(error)}. Nothing was changed.")
+            return _no("Nothing to check", f"{explain(error)}. Nothing was changed.")
         try:
             # In a thread: a text that somebody sends must hold up no turn.
             pack = await asyncio.to_thread(parse, asked.text, source="pack")

@@ -9,6 +9,8 @@ import yaml
 from contracts.asks import LONGEST_PACK
 from contracts.parts import Currency, Digest, Needs, Pack
 from contracts.people import RANKS
+from contracts.validation import path as dotted
+from contracts.validation import words
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Amount = Annotated[int, Field(ge=0, le=2**53 - 1, description="minor units of the pack's currency")]
@@ -198,14 +200,14 @@ def parse(text: str, source: str = "policy pack") -> PolicyPack:
     lines: dict[Path, int] = {(): 1}
     for path, line in _places(root, ()):
         if path in lines:
-            raise InvalidPack(f"{source}, line {line}, {_dotted(path)}: is given twice, first in line {lines[path]}")
+            raise InvalidPack(f"{source}, line {line}, {dotted(path)}: is given twice, first in line {lines[path]}")
         lines[path] = line
     if ("digest",) in lines:
         raise InvalidPack(f"{source}, line {lines['digest',]}, digest: is computed, leave it out")
     try:
         return PolicyPack.model_validate({**values, "digest": hashlib.sha256(text.encode()).hexdigest()})
     except ValidationError as error:
-        wrong = [f"{source}, line {_line(lines, e['loc'])}, {_dotted(e['loc'])}: {e['msg']}" for e in error.errors()]
+        wrong = [f"{source}, line {_line(lines, e['loc'])}, {dotted(e['loc'])}: {words(e)}" for e in error.errors()]
         raise InvalidPack("\n".join(wrong)) from None
 
 
@@ -230,7 +232,3 @@ def _line(lines: dict[Path, int], path: Path) -> int:
     while path not in lines:
         path = path[:-1]
     return lines[path]
-
-
-def _dotted(path: Path) -> str:
-    return ".".join(map(str, path))

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 
-from contracts.answers import No, what_is_wrong
+from contracts.answers import No, no_such
 from contracts.asks import AskQuote
 from contracts.identity import InvalidToken, Verifier
 from contracts.log import Log
 from contracts.parts import CallQuote, Json
 from contracts.subjects import BadToken, RunKey
+from contracts.validation import explain
 from pydantic import ValidationError
 
 from tools_shop.domain import open_turn
@@ -16,8 +17,6 @@ from tools_shop.edits import Edit
 from tools_shop.toolset import Toolset
 from tools_shop.turn import Turn
 from tools_shop.turns import Turns
-
-_NO_RUN = No(404, "No such run", "There is no run of that name.")
 
 
 class Asked:
@@ -52,16 +51,16 @@ class Asked:
         try:
             ask = AskQuote.model_validate(request)
         except ValidationError as error:
-            return No(422, "Not a question", what_is_wrong(error))
+            return No(422, "Not a question", explain(error))
         try:
             return await self._changed(RunKey(principal.tenant, ask.run), ask)
         except BadToken:
-            return _NO_RUN
+            return no_such("run")
 
     async def _changed(self, key: RunKey, ask: AskQuote) -> Json | No:
         history = await self._log.read(key)
         if history.head is None:
-            return _NO_RUN
+            return no_such("run")
         turn = open_turn(history, ask.turn)
         if turn is None:
             return No(409, "Moved on", f"Turn {ask.turn} does not wait for anybody. Nothing was done; reload the run.")

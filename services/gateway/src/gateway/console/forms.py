@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, TypeVar
 
-from contracts.answers import what_is_wrong
 from contracts.asks import Decide, Requote
 from contracts.identity import Principal
+from contracts.validation import explain
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ValidationError
@@ -115,7 +115,7 @@ def understood(model: type[M], form: dict[str, Any]) -> M:
     try:
         return model.model_validate(form, strict=False)  # a form says its numbers in words
     except ValidationError as error:
-        why = f"Nothing was done. {what_is_wrong(error)}. Put it right, or reload the page and try again."
+        why = f"Nothing was done. {explain(error)}. Put it right, or reload the page and try again."
         raise Problem(422, "Not understood", why) from error
 
 
