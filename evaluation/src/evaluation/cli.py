@@ -19,7 +19,12 @@ from evaluation.evaluate import evaluate as run_all
 from evaluation.place import people
 from evaluation.score import figures
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 console = Console(highlight=False, soft_wrap=True)
 
 Data = Annotated[Path | None, typer.Option(help="A system that runs already. Default: a fresh one, removed after.")]

@@ -4,10 +4,13 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 from contracts.events import Event, from_document
+from contracts.validation import repeated
 
 from turngate.embedded.trouble import Trouble
 from turngate.sse import Frame, Parser
@@ -17,11 +20,16 @@ SILENT_AT_MOST = 45.0  # the gateway sends a heartbeat every 15 s
 
 
 class Refused(Trouble):
-    """The gateway said no, and why."""
+    """The gateway said no, and why. name: what there is not, where it said so."""
 
-    def __init__(self, status: int, title: str, detail: str) -> None:
-        super().__init__(f"{title}: {detail}" if detail else title)
-        self.status, self.title, self.detail = status, title, detail
+    def __init__(self, status: int, title: str, detail: str, name: str | None = None) -> None:
+        what = f"{title} as {repeated(name)}" if name else title
+        super().__init__(f"{what}: {detail}" if detail else what)
+        self.status, self.title, self.detail, self.name = status, title, detail, name
+
+    def document(self) -> dict[str, object]:
+        named = {"name": self.name} if self.name else {}
+        return {"title": self.title, "detail": self.detail, "status": self.status, **named}
 
 
 class Api:
@@ -140,6 +148,12 @@ def _content(answer: httpx.Response) -> Any:
     return answer.json() if answer.content else None
 
 
+def _asked_for(url: httpx.URL) -> str | None:
+    """What a path such as /v1/runs/TCK-2004-1/cancel names, or a filter such as /v1/audit?run=TCK-2004-1."""
+    _, _, _, *names = unquote(url.raw_path.decode().partition("?")[0]).split("/")
+    return names[0] if names else url.params.get("run")
+
+
 def event_of(frame: Frame) -> Event:
     return from_document(json.loads(frame.data), int(frame.id or 0), frame.data.encode())
 
@@ -147,6 +161,8 @@ def event_of(frame: Frame) -> Event:
 def refusal(answer: httpx.Response) -> Refused:
     try:
         problem = answer.json()
-        return Refused(answer.status_code, str(problem["title"]), str(problem.get("detail", "")))
+        # The gateway's words are the same whatever was asked for, so that they say nothing of other tenants.
+        name = _asked_for(answer.request.url) if answer.status_code == HTTPStatus.NOT_FOUND else None
+        return Refused(answer.status_code, str(problem["title"]), str(problem.get("detail", "")), name)
     except (ValueError, KeyError, TypeError):
         return Refused(answer.status_code, f"The gateway answered {answer.status_code}", answer.text[:500])

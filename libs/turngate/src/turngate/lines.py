@@ -12,9 +12,19 @@ from contracts.money import Money
 WIDTH = 160
 
 
-def line(event: Event) -> str:
+# Of the columns before what a fact says, in characters: the longest author and nearly the longest name.
+COLUMNS = (8, 9, 17)
+
+
+def columns(event: Event) -> tuple[str, str, str, str]:
     """Time, author, fact, and what it says."""
-    return f"{event.time:%H:%M:%S}  {event.author:<9}  {event.name:<17}  {says(event)}".rstrip()
+    return f"{event.time:%H:%M:%S}", event.author, event.name, says(event)
+
+
+def line(event: Event) -> str:
+    """The same as one line of text."""
+    *cells, last = columns(event)
+    return "  ".join([*(f"{cell:<{width}}" for cell, width in zip(cells, COLUMNS, strict=True)), last]).rstrip()
 
 
 def says(event: Event) -> str:

@@ -6,8 +6,10 @@ import typer
 
 from turngate.api import Api
 from turngate.commands.connection import signed_in, somebody
-from turngate.commands.options import Json, print_plain
+from turngate.commands.options import Json, print_table
 from turngate.lines import plain
+
+COLUMNS = (19, 14)  # characters of the time and the run
 
 
 def audit(
@@ -26,16 +28,16 @@ def audit(
             typer.echo(piece, nl=False)
         return
     for row in api.pages("/v1/audit", "rows", limit=200, **wanted):
-        print_plain(line(row))
+        print_table([cells(row)], COLUMNS)
 
 
-def line(row: dict[str, Any]) -> str:
-    """`2026-11-29 14:02:11  TCK-2004-1  sam (approver) approved it: Refund £180.00 …  because “…”`."""
+def cells(row: dict[str, Any]) -> tuple[str, str, str]:
+    """`2026-11-29 14:02:11`, `TCK-2004-1`, `sam (approver) approved it: Refund £180.00 …  “…”`."""
     who = f"{row['who']} ({row['role']})" if row["role"] else row["who"]
     what = f": {plain(row['what'], 120)}" if row["what"] else ""
     behalf = f"  for {row['on_behalf_of']}" if row["on_behalf_of"] else ""
     why = f"  “{plain(row['why'], 120)}”" if row["why"] else ""
-    return f"{row['at'][:19].replace('T', ' ')}  {row['run'] or 'tenant':<14} {who} {row['did']}{what}{behalf}{why}"
+    return row["at"][:19].replace("T", " "), row["run"] or "tenant", f"{who} {row['did']}{what}{behalf}{why}"
 
 
 def register(app: typer.Typer) -> None:

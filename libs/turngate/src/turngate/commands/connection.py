@@ -15,6 +15,7 @@ from turngate.api import Api
 from turngate.commands.options import DEFAULT_DATA, As, Data, Tenant, Url
 from turngate.embedded import state
 from turngate.embedded.trouble import Trouble
+from turngate.lines import plain
 from turngate.people import STAFF
 from turngate.servers import SUPERUSER_DSN, Servers, named_by, of_the_system_on
 from turngate.sign_in import sign_in
@@ -74,6 +75,12 @@ def default_person(tenant: str | None, role: str) -> str:
     for somebody in STAFF:
         if (somebody.tenant, somebody.role) == (tenant, role):
             return somebody.subject
+    known = sorted({somebody.tenant for somebody in STAFF})
+    if tenant not in known:
+        raise Trouble(
+            f"The demo has no tenant {plain(tenant, 64)!r}; it has {', '.join(known)}. In another one say who asks, "
+            "with --as NAME or TURNGATE_TOKEN. Nothing was asked."
+        )
     raise Trouble(f"Say who asks in {tenant}: --as NAME. Nothing was asked.")
 
 

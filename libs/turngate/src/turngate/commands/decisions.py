@@ -10,7 +10,7 @@ from contracts import parts
 
 from turngate.api import Api, Refused
 from turngate.commands.connection import signed_in, somebody
-from turngate.commands.options import Json, Run, print_json, print_plain
+from turngate.commands.options import Json, Run, print_json, print_plain, print_table
 from turngate.commands.runs import show
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
@@ -35,7 +35,7 @@ def approvals(api: Api, as_json: Json = False) -> None:
         print_plain(f"{one['run']}  {plain(one['subject'], 80)}  (asked for by {asked})")
         for hold in one["holds"]:
             effect = parts.Effect.model_validate(hold["effect"]) if hold["effect"] else None
-            print_plain(f"  {hold['call_id']}  {hold['tool']} {money(effect)}  {plain(hold['reason'])}")
+            print_table([(f"  {hold['call_id']}", f"{hold['tool']} {money(effect)}", plain(hold["reason"]))])
 
 
 def deciding(decision: str, words: str) -> Callable[..., None]:

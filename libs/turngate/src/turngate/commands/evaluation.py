@@ -2,7 +2,7 @@
 
 import importlib
 
-import typer
+import typer.main
 
 VERBS = {
     "evaluate": "Run the labelled tickets and print the figures; the last line is the figure.",
@@ -13,8 +13,9 @@ HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 
 def hand_on(context: typer.Context) -> None:
     """The harness takes the whole command line from here, `--help` included."""
-    harness: typer.Typer = importlib.import_module("evaluation.cli").app
-    harness([context.info_name, *context.args], prog_name="turngate")
+    harness = typer.main.get_command(importlib.import_module("evaluation.cli").app)
+    with harness.make_context("turngate", [str(context.info_name), *context.args]) as of_harness:
+        harness.invoke(of_harness)
 
 
 def register(app: typer.Typer) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,7 +43,11 @@ def up(
     def say(text: str) -> None:
         console.print(f"[dim]{text}[/]" if not as_json else "", end="\n" if not as_json else "")
 
-    asyncio.run(System(data, port, host, say).run(lambda ready: _announce(ready, as_json, attached=True)))
+    def announce(ready: State) -> None:
+        with suppress(OSError):  # nobody reads it; the system goes on
+            _announce(ready, as_json, attached=True)
+
+    asyncio.run(System(data, port, host, say).run(announce))
 
 
 def _detach(data: Path, port: int, host: str) -> None:
@@ -142,9 +147,10 @@ def status(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
 
 
 def _document(found: State) -> dict[str, Any]:
+    """What may be shown, pasted and logged: without the passwords."""
     from dataclasses import asdict
 
-    return asdict(found)
+    return {**asdict(found), **found.urls_without_passwords()}
 
 
 def _shown(found: State, compact: bool) -> str:

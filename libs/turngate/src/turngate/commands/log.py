@@ -11,16 +11,26 @@ from typing import Annotated
 
 import typer
 from contracts.events import Event, from_document, was_opened
+from contracts.validation import explain
 from contracts.verify import verify
+from pydantic import ValidationError
 
 from turngate import records
+from turngate.api import Api
 from turngate.commands.connection import connect
-from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, Url, print_json, print_plain
+from turngate.commands.options import DEFAULT_DATA, As, Data, Json, Tenant, Url, print_json, print_plain
 from turngate.commands.runs import print_event
 from turngate.embedded.trouble import Trouble
 from turngate.following import path
+from turngate.lines import plain
 
 FIRST_BYTE_WITHIN = 15.0  # of what is piped into `verify`; an idle pipe of whoever started us is not meant
+
+SEALED = (
+    "\n[sealed] stands for personal data, which the log holds encrypted with a key of its run. People who work tickets "
+    "may read it: turngate log show {run} --open --as NAME. Once the customer is erased nobody can: it reads [erased]."
+)
+SEALED_TO_THEM = "\n[sealed] stands for personal data. It was not opened: this person may not see customers."
 
 log = typer.Typer(help="The facts: show, export, verify.", no_args_is_help=True)
 
@@ -31,11 +41,19 @@ def show(
     tenant: Tenant = None,
     data: Data = DEFAULT_DATA,
     url: Url = None,
+    opened: Annotated[
+        bool, typer.Option("--open", help="Show what is sealed, as a person who may see customers: --as.")
+    ] = False,
+    who: As = None,
     as_json: Json = False,
 ) -> None:
-    """Print a run's facts, one line each; as JSON, one CloudEvent a line."""
-    for event in _events(data, url, tenant, run):
+    """Print a run's facts, one line each; as JSON, one CloudEvent a line. Personal data shows as [sealed] unless it is
+    opened."""
+    events = _over_http(connect(data, url, who, tenant), run) if opened else _events(data, url, tenant, run)
+    for event in events:
         print_event(event, as_json)
+    if not as_json and any(event.personal == "sealed" for event in events):
+        print_plain(SEALED_TO_THEM if opened else SEALED.format(run=run))
 
 
 @log.command()
@@ -102,8 +120,21 @@ def read(lines: Iterable[bytes]) -> tuple[list[Event], list[str]]:
             document = json.loads(text)
             events.append(from_document(document, payload=None if was_opened(document) else text.strip()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            wrong.append(f"line {number} cannot be read as an event: {' '.join(str(error).split())[:200]}")
+            wrong.append(f"line {number} cannot be read as an event: {plain(_why_unreadable(error), 200)}")
     return events, wrong
+
+
+def _why_unreadable(error: Exception) -> str:
+    match error:
+        case ValidationError():
+            return explain(error)
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return f"it is not JSON ({error})"
+        case KeyError():
+            return f"{error.args[0]} is missing"
+        case TypeError() | AttributeError():
+            return "it is not a CloudEvent, or a field of it has the wrong type"
+    return str(error)
 
 
 def _given(file: str | None) -> Iterator[bytes] | None:
@@ -131,7 +162,7 @@ def _piped() -> bool:
 def _events(data: Path, url: str | None, tenant: str | None, run: str | None) -> list[Event]:
     """From the broker of the embedded system, which sees every tenant; from another system by its gateway."""
     if url is not None:
-        return _over_http(url, data, tenant, run)
+        return _over_http(connect(data, url, None, tenant), run)
     if run is None:
         return records.everything(records.broker(data), tenant)
     from turngate.people import tenants, tenants_directory
@@ -139,8 +170,7 @@ def _events(data: Path, url: str | None, tenant: str | None, run: str | None) ->
     return records.of_run(records.broker(data), [tenant] if tenant else tenants(tenants_directory()), run)
 
 
-def _over_http(url: str, data: Path, tenant: str | None, run: str | None) -> list[Event]:
-    api = connect(data, url, None, tenant)
+def _over_http(api: Api, run: str | None) -> list[Event]:
     names = [run] if run else [one["run"] for one in api.pages("/v1/runs", "runs")]
     documents = [document for name in names for document in api.get(f"{path(name)}/events")["events"]]
     return [from_document(document) for document in documents]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from turngate.commands.options import DEFAULT_DATA, Data, Json, print_json, print_plain
+from turngate.commands.options import DEFAULT_DATA, Data, Json, print_json, print_plain, print_table
 from turngate.embedded.trouble import Trouble
 
 dead = typer.Typer(help="What no retry could handle.", no_args_is_help=True)
@@ -104,8 +104,7 @@ def list_dead(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
         return
     if not letters:
         print_plain("No dead letters.")
-    for letter in letters:
-        print_plain(f"{letter['number']:>5}  {letter['service']:<13} {letter['subject']}  {plain(letter['error'], 80)}")
+    print_table([(f"{one['number']:>5}", one["service"], one["subject"], plain(one["error"], 80)) for one in letters])
 
 
 @dead.command("show")

@@ -1,11 +1,15 @@
 """The options that many commands share, and how they say what they found."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -37,5 +41,27 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def print_table(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> None:
+    """A line a row, in columns. A terminal that is too narrow shows the last column on several lines; in a pipe every
+    row is one line.
+
+    widths: of the columns but the last, in characters; by default as wide as what is in them.
+    """
+    widths = widths or [max(map(cell_len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    if not console.is_terminal:
+        for *cells, last in rows:
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
+            print_plain("  ".join([*padded, last]).rstrip())
+        return
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for width in widths:
+        table.add_column(min_width=width, no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table, soft_wrap=False)
+
+
 def print_plain(text: str) -> None:
-    console.print(text, markup=False)
+    """A terminal gets the text broken between words, a pipe as it is."""
+    console.print(text, markup=False, soft_wrap=not console.is_terminal)

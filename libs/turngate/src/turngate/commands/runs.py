@@ -9,9 +9,9 @@ from contracts.events import Event
 
 from turngate.api import Api
 from turngate.commands.connection import DEFAULT_TENANT, connect, signed_in
-from turngate.commands.options import DEFAULT_DATA, Data, Json, Run, Tenant, Url, print_json, print_plain
+from turngate.commands.options import DEFAULT_DATA, Data, Json, Run, Tenant, Url, print_json, print_plain, print_table
 from turngate.following import follow, path
-from turngate.lines import line, plain
+from turngate.lines import COLUMNS, columns, plain
 
 
 def tickets(
@@ -24,10 +24,7 @@ def tickets(
     if as_json:
         print_json({"tickets": found})
         return
-    for ticket in found:
-        print_plain(
-            f"{ticket['ticket']:<12} {ticket['status']:<18} {ticket['run'] or '':<14} {plain(ticket['subject'])}"
-        )
+    print_table([(one["ticket"], one["status"], one["run"] or "", plain(one["subject"])) for one in found])
 
 
 def run(
@@ -66,8 +63,7 @@ def runs(
     if as_json:
         print_json({"runs": found})
         return
-    for one in found:
-        print_plain(f"{one['run']:<16} {one['status']:<18} {one['steps']:>2} steps  {plain(one['subject'])}")
+    print_table([(one["run"], one["status"], f"{one['steps']:>2} steps", plain(one["subject"])) for one in found])
 
 
 def say(
@@ -141,7 +137,7 @@ def waits_for(api: Api, run: str) -> str:
 
 
 def print_event(event: Event, as_json: bool) -> None:
-    typer.echo(event.payload.decode() if as_json else line(event))
+    typer.echo(event.payload.decode()) if as_json else print_table([columns(event)], COLUMNS)
 
 
 def register(app: typer.Typer) -> None:

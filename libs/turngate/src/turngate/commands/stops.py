@@ -7,7 +7,7 @@ import typer
 
 from turngate.api import Api
 from turngate.commands.connection import signed_in, somebody
-from turngate.commands.options import Json, print_json, print_plain
+from turngate.commands.options import Json, print_json, print_plain, print_table
 from turngate.lines import plain
 
 stop = typer.Typer(help="What no agent does for now, whatever is approved.", no_args_is_help=True)
@@ -47,8 +47,12 @@ def list_stops(api: Api, as_json: Json = False) -> None:
         return
     if not found["stops"]:
         print_plain("Nothing is stopped.")
-    for one in found["stops"]:
-        print_plain(f"{one['stop_id']}  {words(one)}  {plain(one['reason'], 80)}  (by {one['by']['subject']})")
+    print_table(
+        [
+            (one["stop_id"], words(one), f"{plain(one['reason'], 80)}  (by {one['by']['subject']})")
+            for one in found["stops"]
+        ]
+    )
 
 
 def words(stop: dict[str, Any]) -> str:

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 from contracts import asks
-from contracts.answers import No, what_is_wrong
+from contracts.answers import No
+from contracts.validation import explain
 from pydantic import SecretStr, ValidationError
 
 from turngate import records
 from turngate.api import Refused
 from turngate.commands.connection import servers, token_of
-from turngate.commands.options import Json, SetUp, print_json, print_plain
+from turngate.commands.options import Json, SetUp, print_json, print_plain, print_table
 from turngate.embedded.trouble import Trouble
 from turngate.servers import Servers
 
@@ -118,8 +119,7 @@ def list_them(data: SetUp = None, as_json: Json = False) -> None:
         return
     if not found:
         print_plain("No subscribers.")
-    for each in found:
-        print_plain(f"{each['name']:<24} {each['tenant']:<12} up to {each['acknowledged']}, {each['waiting']} wait")
+    print_table([(one["name"], one["tenant"], f"up to {one['acknowledged']}, {one['waiting']} wait") for one in found])
 
 
 @subscriber.command("remove")
@@ -188,7 +188,7 @@ async def _say(
     try:
         asked = ask(token=SecretStr(token), request=uuid.uuid4().hex, subscriber=name)
     except ValidationError as error:
-        raise Trouble(f"{what_is_wrong(error)} Nothing was changed.") from None
+        raise Trouble(f"{explain(error)} Nothing was changed.") from None
     body = json.dumps(asked.model_dump(mode="json")).encode()
     try:
         answer = json.loads((await nc.request(asks.OF_TENANT, body, timeout=ANSWERS_WITHIN)).data)

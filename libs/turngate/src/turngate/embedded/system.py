@@ -78,6 +78,7 @@ class System:
             issuer_url=place.issuer_url,
             model="stand-in" if place.stand_in_url else "real",
         )
+        self._state.write_password_file()
         if place.issuer:
             place.issuer.prepare()
         aside = asyncio.gather(*(self._begin(child) for child in beside(place)))
