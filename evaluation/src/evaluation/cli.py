@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
+from contracts.strict import parse_yaml
 from rich.console import Console
 from turngate.embedded.trouble import Trouble
 from turngate.people import tenants_directory
@@ -63,7 +63,7 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(report.as_json(scores, found), indent=2, ensure_ascii=False))
     else:
-        currency = yaml.safe_load((tenants / wanted.tenant / "demo.yaml").read_text())["currency"]
+        currency = parse_yaml((tenants / wanted.tenant / "demo.yaml").read_text())["currency"]
         report.show(scores, found, currency, console)
     if not found.good:
         raise typer.Exit(1)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from contracts.facts import TERMINAL_STATUSES
+from contracts.strict import parse_yaml
 from policy.pack import PolicyPack
 from pydantic import BaseModel, ConfigDict
 
@@ -37,7 +37,7 @@ class Labels(BaseModel):
 
 
 def load(file: Path = FILE) -> Labels:
-    return Labels.model_validate(yaml.safe_load(file.read_text()))
+    return Labels.model_validate(parse_yaml(file.read_text()))
 
 
 def problems(labels: Labels, demo: Mapping[str, Any], tools: Mapping[str, str], pack: PolicyPack) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
+from contracts.strict import parse_yaml
 from policy.pack import parse
 
 from evaluation.gate import trials
@@ -14,7 +14,7 @@ def wrong(labels: Labels, tenants: Path) -> Iterator[str]:
     """What is wrong, one sentence each; `tenants` is the directory of the tenants' files."""
     home = tenants / labels.tenant
     pack = parse((home / "policy.yaml").read_text(), "policy.yaml")
-    demo = yaml.safe_load((home / "demo.yaml").read_text())
+    demo = parse_yaml((home / "demo.yaml").read_text())
     yield from problems(labels, demo, tool_kinds(), pack)
     for file in sorted(tenants.glob("*/policy.yaml")):
         for trial in trials(parse(file.read_text(), file.parent.name)):

@@ -173,6 +173,24 @@ async def test_a_request_that_is_no_json_gets_an_answer_too(house: House) -> Non
     assert json.loads(reply.data)["status"] == 500
 
 
+async def test_a_request_that_says_a_thing_twice_is_refused_and_nobody_answers_it(house: House) -> None:
+    async def never(body: Json) -> Json:
+        raise AssertionError("was asked")
+
+    await (await house.bus("tools-shop")).answer("ask.tools.quote", never)
+    await (await house.bus("gateway")).nc.flush()
+    client = await house.client("gateway")
+    body = b'{"turn": 1, "edited": {"amount_pence": 1, "amount_pence": 18000}}'
+    async with asyncio.timeout(SOON):
+        while True:
+            with suppress(nats.errors.NoRespondersError):  # the broker does not know yet who answers
+                reply = await client.request("ask.tools.quote", body, timeout=SOON)
+                break
+            await asyncio.sleep(0.01)
+    answer = json.loads(reply.data)
+    assert (answer["status"], "'amount_pence' stands twice" in answer["detail"]) == (400, True)
+
+
 async def test_a_dependency_that_is_away_is_said_to_be(house: House) -> None:
     async def away(body: Json) -> Json:
         raise DatabaseAway("secret")

@@ -1,5 +1,6 @@
 """An event is sealed to the one before it: what was changed shows, how it is spelled does not matter."""
 
+import hashlib
 import json
 import random
 from datetime import UTC, datetime, timedelta, timezone
@@ -124,8 +125,14 @@ def test_any_changed_value_is_found(kind: str, data: st.DataObject) -> None:
 )
 def test_a_key_that_stands_twice_is_nobodys_word(addition: bytes) -> None:
     # Python takes the last of the two; another reader of the same line would take the first.
-    event = events.read(SUBJECT, 8, b"{" + addition + PROPOSED.payload[1:])
-    assert not event.follows(FIRST.chain)
+    with pytest.raises(CorruptLog, match="stands twice"):
+        events.read(SUBJECT, 8, b"{" + addition + PROPOSED.payload[1:])
+    # Also where its author has sealed both.
+    cut = PROPOSED.payload.replace(b'"chain":"' + PROPOSED.chain.encode() + b'",', b"", 1)
+    chain = hashlib.sha256(FIRST.chain.encode() + b"{" + addition + cut[1:]).hexdigest().encode()
+    sealed = b"{" + addition + PROPOSED.payload[1:].replace(PROPOSED.chain.encode(), chain)
+    with pytest.raises(CorruptLog, match="stands twice"):
+        events.read(SUBJECT, 8, sealed)
 
 
 def test_what_json_cannot_carry_breaks_the_seal_and_not_the_reader() -> None:

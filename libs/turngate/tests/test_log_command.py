@@ -44,6 +44,13 @@ def test_what_is_whole_is_found_whole(exported: list[bytes]) -> None:
     assert verify(exported) == (0, "8 events of 2 runs: every rule holds.\n")
 
 
+def test_a_line_that_says_a_thing_twice_is_no_event(exported: list[bytes]) -> None:
+    other = exported[1].replace(b'"text":"message 1"', b'"text":"message 1","text":"another"')
+    assert other != exported[1]
+    status, said = verify([exported[0], other, *exported[2:]])
+    assert (status, "line 2 cannot be read as an event" in said) == (1, True)
+
+
 def test_a_dash_or_a_file_does_as_well(exported: list[bytes], tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     file.write_bytes(b"".join(exported))

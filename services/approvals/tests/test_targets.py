@@ -69,6 +69,12 @@ def test_a_target_that_is_named_twice_is_told_once(tmp_path: Path) -> None:
     assert len(told(tmp_path, GOOD + "  - {kind: email, to: [ops@acme.example]}\n").of("acme")) == 3
 
 
+@pytest.mark.parametrize("text", ["notifications: []\n" + GOOD, GOOD.replace("kind:", "kind: email, kind:", 1)])
+def test_a_file_that_says_a_thing_twice_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadTargets, match=r"stands twice in one mapping[\s\S]*line \d"):
+        told(tmp_path, text).of("acme")
+
+
 @pytest.mark.parametrize(
     "target",
     [

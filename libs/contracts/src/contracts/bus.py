@@ -23,6 +23,7 @@ from contracts.hearing import Hearing
 from contracts.parts import Json
 from contracts.requests import Refusal, Requests, refusal
 from contracts.settings import ACK_WAIT, ServiceSettings
+from contracts.strict import AMBIGUOUS, Ambiguous, parse_json
 from contracts.subjects import RunKey
 from contracts.topology import OPENS
 from contracts.tracing import headers, span
@@ -139,7 +140,9 @@ class Bus:
         async def deal(message: Msg) -> None:
             try:
                 with span(f"{self.service} answers {subject}", came_with=message.headers):
-                    body = await handler(json.loads(message.data))
+                    body = await handler(parse_json(message.data))
+            except Ambiguous as error:
+                body = No(400, AMBIGUOUS, f"Nothing was done: {error}.").on_the_wire()
             except self._outages:
                 body = AWAY.on_the_wire()
             except Exception:

@@ -1,6 +1,5 @@
 """What an OpenID provider publishes about itself, fetched from nowhere else than where it was said to be."""
 
-import json
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,6 +8,7 @@ from urllib.request import HTTPRedirectHandler, build_opener
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import Outage
+from contracts.strict import parse_json
 
 TIMEOUT = 5.0
 LONGEST = 1_000_000  # bytes of a document
@@ -50,7 +50,7 @@ def fetch(url: str) -> Any:
         text = answer.read(LONGEST + 1)
     if len(text) > LONGEST:
         raise ValueError(f"{url} answers with more than {LONGEST:,} bytes")
-    return json.loads(text)
+    return parse_json(text)
 
 
 def is_url(text: str) -> bool:

@@ -16,6 +16,7 @@ from contracts.facts import CATALOGUE, Fact
 from contracts.parts import Json
 from contracts.personal import ERASED, plan_of, put_back, take_out
 from contracts.sealing import DataKey, Gone, place
+from contracts.strict import unique
 from contracts.subjects import RunKey, TenantKey, parse
 from contracts.tenant_facts import TENANT_FACTS
 
@@ -128,7 +129,7 @@ class Event:
         if self.chain == _seal(chain, cut):
             return True
         try:
-            document = json.loads(self.payload, object_pairs_hook=_no_key_twice)
+            document = json.loads(self.payload, object_pairs_hook=unique)
             del document["chain"]
             return self.chain == _seal(chain, canonical(document))
         except (ValueError, KeyError):
@@ -213,7 +214,7 @@ def read(subject: str, sequence: int, payload: bytes, known: Known = no_key) -> 
     """
     try:
         key, kind = parse(subject)
-        document = json.loads(payload)
+        document = json.loads(payload, object_pairs_hook=unique)
         event = from_document(document, sequence, payload, type(key), known)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptLog(f"Event {sequence} of {subject} cannot be read: {error!r}"[:2000]) from error
@@ -327,14 +328,6 @@ def _key(tenant: str, about: str, line: type[RunKey]) -> RunKey:
     if about != tenant:
         raise ValueError(f"a fact of tenant {tenant!r} that says it is about {about!r}")
     return TenantKey(tenant)
-
-
-def _no_key_twice(pairs: list[tuple[str, object]]) -> Json:
-    """Parsers differ in which of two equal keys they take, so a document that has any is nobody's word."""
-    document = dict(pairs)
-    if len(document) != len(pairs):
-        raise ValueError("a key stands twice")
-    return document
 
 
 def _read_trail(text: str) -> tuple[Link, ...]:

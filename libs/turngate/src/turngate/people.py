@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
+from contracts.strict import parse_yaml
 
 from turngate.embedded.trouble import Trouble
 
@@ -61,7 +61,7 @@ def customers(directory: Path, tenant: str) -> tuple[Somebody, ...]:
     file = directory / tenant / "demo.yaml"
     if not file.exists():
         return ()
-    demo = yaml.safe_load(file.read_text()) or {}
+    demo = parse_yaml(file.read_text()) or {}
     return tuple(
         Somebody(f"cust-{row['id']}", tenant, "customer", row.get("name") or row["id"], row.get("email"))
         for row in demo.get("customers", [])

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 from contracts.discovery import PATH, loopback
+from contracts.strict import parse_json
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -111,7 +112,7 @@ class Provider:
 
     async def _named(self, request: Request) -> Response:
         try:
-            wanted = await request.json()
+            wanted = parse_json(await request.body())
             who = find(self._people, str(wanted["as"]), wanted.get("tenant"))
         except Unknown as error:
             return JSONResponse({"detail": str(error)}, 404)

@@ -1,7 +1,6 @@
 """The log itself, read from the broker by a user who may do nothing else."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from contracts.errors import Outage
 from contracts.events import Event
 from contracts.log import JetStreamLog
 from contracts.settings import BrokerSettings
+from contracts.strict import parse_json
 from contracts.subjects import BadToken, RunKey
 from pydantic import SecretStr
 
@@ -126,7 +126,7 @@ def answer(work: Coroutine[Any, Any, T]) -> T:
 def letter(data: bytes) -> dict[str, Any]:
     """A dead letter, with all that is shown of one even where its writer left it out."""
     try:
-        told = json.loads(data)
+        told = parse_json(data)
     except ValueError:
         told = None
     unknown = {"service": "?", "subject": "?", "event": "", "error": "not written as the services write dead letters"}

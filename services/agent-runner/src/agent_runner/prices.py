@@ -7,8 +7,8 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
-import yaml
 from contracts.parts import Usage
+from contracts.strict import parse_yaml
 
 _DATE = re.compile(r"-\d{8}$")
 _PARTS = 1000  # prices are kept as integers: micro-dollars for so many tokens
@@ -73,7 +73,7 @@ class Prices:
 
     @classmethod
     def load(cls) -> "Prices":
-        given = yaml.safe_load(files("agent_runner").joinpath("prices.yaml").read_text("utf-8"))
+        given = parse_yaml(files("agent_runner").joinpath("prices.yaml").read_text("utf-8"))
         return cls({name: _price(entry) for name, entry in given["models"].items()})
 
     def of(self, model: str) -> Price:

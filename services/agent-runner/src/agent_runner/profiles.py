@@ -6,7 +6,7 @@ from importlib.resources import files
 from string import Template
 from typing import TypeVar
 
-import yaml
+from contracts.strict import parse_yaml
 from pydantic import BaseModel, ConfigDict
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Profiles:
     def load(cls) -> "Profiles":
         here = files("agent_runner")
         profiles = {
-            file.name.removesuffix(".yaml"): Profile.model_validate(yaml.safe_load(file.read_text("utf-8")))
+            file.name.removesuffix(".yaml"): Profile.model_validate(parse_yaml(file.read_text("utf-8")))
             for file in here.joinpath("profiles").iterdir()
             if file.name.endswith(".yaml")
         }

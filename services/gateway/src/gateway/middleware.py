@@ -23,6 +23,10 @@ HEADERS = {
 }
 # The only thing that is the same for everybody.
 STATIC = "/static/"
+# Where a request's state holds its whole body, as bytes.
+BODY = "body"
+# Where it holds the claim on its Idempotency-Key. What was refused has used up no key.
+CLAIM = "claim"
 
 
 class BodyLimit:
@@ -45,17 +49,23 @@ class BodyLimit:
             seen += len(parts[-1].get("body", b""))
             if seen > self._most:
                 return await answer(Request(scope), self._too_large())(scope, receive, send)
-        again = iter(parts)
-
-        async def replayed() -> Message:
-            return next(again, None) or await receive()
-
-        await self._app(scope, replayed, send)
+        scope.setdefault("state", {})[BODY] = b"".join(part.get("body", b"") for part in parts)
+        await self._app(scope, replayed(parts, receive), send)
 
     def _too_large(self) -> Problem:
         return Problem(
             413, "Too large", f"A request's body has at most {self._most:,} bytes. Nothing was done; send less."
         )
+
+
+def replayed(parts: list[Message], receive: Receive) -> Receive:
+    """Receives what has been received before, and then what comes."""
+    again = iter(parts)
+
+    async def replaying() -> Message:
+        return next(again, None) or await receive()
+
+    return replaying
 
 
 class Around:
@@ -71,6 +81,9 @@ class Around:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
+                claim = scope.get("state", {}).get(CLAIM)
+                if claim is not None and 400 <= message["status"] < 500:
+                    await claim.release()
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)

@@ -3,8 +3,8 @@
 from functools import lru_cache
 from pathlib import Path
 
-import yaml
 from contracts.parts import Limits
+from contracts.strict import parse_yaml
 from contracts.subjects import token
 from pydantic import BaseModel, ConfigDict
 
@@ -54,5 +54,5 @@ class Tenants:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, tenant: str) -> Tenant:
-    document = yaml.safe_load(path.read_text()) if path.is_file() else {}
+    document = parse_yaml(path.read_text()) if path.is_file() else {}
     return Tenant.model_validate({"name": tenant.capitalize(), "policy_pack": tenant, **document})

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import yaml
 from contracts.parts import Customer
+from contracts.strict import parse_yaml
 
 from gateway.desk import Desk
 from gateway.tickets import NewTicket
@@ -14,7 +14,7 @@ def tickets(folder: Path) -> list[tuple[str, NewTicket]]:
     """Each tenant's tickets, as its file has them."""
     found = []
     for file in sorted(folder.glob("*/demo.yaml")):
-        demo = yaml.safe_load(file.read_text()) or {}
+        demo = parse_yaml(file.read_text()) or {}
         tenant = demo.get("tenant", file.parent.name)
         found += [(tenant, _ticket(row, number)) for number, row in enumerate(demo.get("tickets", []))]
     return found

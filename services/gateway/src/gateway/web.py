@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from gateway import problems
+from gateway.ambiguity import Unambiguous
 from gateway.console import auditing, door, forms, pages, streams, switch
 from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
@@ -67,6 +68,7 @@ def application(gateway: Gateway) -> FastAPI:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=str(files("gateway.console") / "static")), "static")
     _refusals(app)
+    app.add_middleware(Unambiguous)
     app.add_middleware(BodyLimit, most=gateway.settings.max_body_bytes)
     app.add_middleware(Around)
     app.add_middleware(PublicUrl, url=gateway.settings.public_url)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-import yaml
+from contracts.strict import parse_yaml
 from pydantic import BaseModel, ConfigDict
 
 
@@ -101,4 +101,4 @@ class DemoShop(_Entry):
 
 def read(path: Path) -> DemoShop:
     """Raises pydantic.ValidationError, with the place, for what is written wrongly."""
-    return DemoShop.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return DemoShop.model_validate(parse_yaml(path.read_text(encoding="utf-8")))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+from contracts.strict import parse_yaml
 
 from tools_shop import help_centre
 from tools_shop.embedding import model
@@ -33,7 +33,7 @@ class Recall:
 
 
 def questions(tenant: Path) -> list[Question]:
-    return [Question(**entry) for entry in yaml.safe_load((tenant / "questions.yaml").read_text(encoding="utf-8"))]
+    return [Question(**entry) for entry in parse_yaml((tenant / "questions.yaml").read_text(encoding="utf-8"))]
 
 
 def measure(tenant: Path) -> Recall:

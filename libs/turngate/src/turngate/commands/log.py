@@ -1,6 +1,5 @@
 """`turngate log show`, `export`, `verify`."""
 
-import json
 import os
 import select
 import stat
@@ -11,6 +10,7 @@ from typing import Annotated
 
 import typer
 from contracts.events import Event, from_document, was_opened
+from contracts.strict import parse_json
 from contracts.validation import explain
 from contracts.verify import verify
 from pydantic import ValidationError
@@ -117,7 +117,7 @@ def read(lines: Iterable[bytes]) -> tuple[list[Event], list[str]]:
         if not text.strip():
             continue
         try:
-            document = json.loads(text)
+            document = parse_json(text)
             events.append(from_document(document, payload=None if was_opened(document) else text.strip()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             wrong.append(f"line {number} cannot be read as an event: {plain(_why_unreadable(error), 200)}")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import yaml
+from contracts.strict import parse_yaml
 from contracts.subjects import token
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter
 
@@ -110,6 +111,6 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _read(path: Path) -> list[AnyTarget]:
-    document = yaml.safe_load(path.read_text())
+    document = parse_yaml(path.read_text())
     found = _TARGETS.validate_python((document or {}).get("notifications") or [])
     return list({identity(target): target for target in found}.values())
