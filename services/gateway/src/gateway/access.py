@@ -107,6 +107,8 @@ async def asker(request: Request) -> Principal:
             "No tenant to choose",
             "Nothing was done. The token says whose tenant this is; send nothing else of it.",
         )
+    if request.method not in SAFE:
+        request.state.claim = await gateway.request_keys.claim(request, principal)
     return principal
 
 

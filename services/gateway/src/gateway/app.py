@@ -21,6 +21,7 @@ from gateway.feed import Feed
 from gateway.ports import Gateway
 from gateway.profiles import Tenants
 from gateway.projection import Projection
+from gateway.request_keys import RequestKeys
 from gateway.runs import Runs
 from gateway.sessions import Sessions
 from gateway.settings import Settings
@@ -69,6 +70,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         tenancy=Tenancy(bus, tenant_facts, Writes(bus, tenants), settings.tenants_dir),
         audit=AuditLog(log, feed, runs, tenant_facts, desk, tenants),
         sessions=sessions,
+        request_keys=RequestKeys(pool),
         connected=lambda: bus.connected,
     )
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))

@@ -14,6 +14,7 @@ from gateway.feed import Feed
 from gateway.overviews import Overviews
 from gateway.profiles import Tenants
 from gateway.projection import Projection
+from gateway.request_keys import RequestKeys
 from gateway.runs import Runs
 from gateway.sessions import Sessions
 from gateway.settings import Settings
@@ -38,6 +39,7 @@ class Gateway:
     tenancy: Tenancy
     audit: AuditLog
     sessions: Sessions
+    request_keys: RequestKeys
     connected: Callable[[], bool]
     streams: Streams = field(init=False)
     overviews: Overviews = field(init=False)
