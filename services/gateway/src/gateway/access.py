@@ -83,14 +83,19 @@ def keep(request: Request, response: Response, name: str, value: str, seconds: i
 
 
 async def asker(request: Request) -> Principal:
-    """The person or system that the token names. Raises a 401 with the reason."""
+    """The person or system that the token names. Raises a 401 with the reason, a 429 where they call too often."""
     gateway: Gateway = request.app.state.gateway
     try:
         principal = await gateway.tokens.verify(token_of(request))
+    except Problem:
+        await unauthenticated(request)
+        raise
     except InvalidToken as error:
+        await unauthenticated(request)
         raise Problem(
             401, "Token not accepted", str(error), {"WWW-Authenticate": 'Bearer error="invalid_token"'}
         ) from error
+    gateway.limits.count(principal)
     if gateway.sessions.ended(principal):
         raise Problem(401, "Signed out", "This sign-in was ended. Sign in again.", {"WWW-Authenticate": "Bearer"})
     # A page says by whose sign-in it was made: another tab may have changed who this browser's cookie is of.
@@ -110,6 +115,12 @@ async def asker(request: Request) -> Principal:
     if request.method not in SAFE:
         request.state.claim = await gateway.request_keys.claim(request, principal)
     return principal
+
+
+async def unauthenticated(request: Request) -> None:
+    """Counts a call of somebody whom no token names. Raises a 429 where too many came from their address."""
+    gateway: Gateway = request.app.state.gateway
+    gateway.limits.count_unauthenticated(request.client.host if request.client else None)
 
 
 class May:

@@ -11,6 +11,7 @@ from gateway.access import Streams
 from gateway.audit_log import AuditLog
 from gateway.desk import Desk
 from gateway.feed import Feed
+from gateway.limits import Limits
 from gateway.overviews import Overviews
 from gateway.profiles import Tenants
 from gateway.projection import Projection
@@ -42,10 +43,12 @@ class Gateway:
     request_keys: RequestKeys
     connected: Callable[[], bool]
     streams: Streams = field(init=False)
+    limits: Limits = field(init=False)
     overviews: Overviews = field(init=False)
 
     def __post_init__(self) -> None:
         self.streams = Streams(self.settings.max_streams_per_person)
+        self.limits = Limits(self.settings.max_calls_per_minute, self.settings.max_unauthenticated_calls_per_minute)
         self.overviews = Overviews(self.desk)
 
     async def lists_are_current(self) -> None:

@@ -1,11 +1,11 @@
 """What the gateway must be told, from the environment."""
 
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from contracts.discovery import is_url, loopback, secure
 from contracts.settings import DatabaseSettings, IdentitySettings
-from pydantic import IPvAnyNetwork, SecretStr, field_validator, model_validator
+from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator, model_validator
 
 ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - told apart, not bound
 ROOT = (("", "", ""), ("/", "", ""))  # path, query and fragment
@@ -13,6 +13,8 @@ ROOT = (("", "", ""), ("/", "", ""))  # path, query and fragment
 
 class Settings(DatabaseSettings, IdentitySettings):
     """console_url: where people open the console, if that is not where it listens: behind a proxy that speaks https.
+    max_calls_per_minute: of one person or machine, whatever their tokens; in each gateway process.
+    max_unauthenticated_calls_per_minute: sign-ins, and calls without a valid token, from one address.
     trusted_proxies: the proxies (addresses or networks) whose word on a caller's address is taken.
     sign_in_client_id, sign_in_client_secret: what the console is to its issuer; without them nobody signs in here.
     sign_in_issuer: which issuer signs people in, where several are believed.
@@ -30,6 +32,8 @@ class Settings(DatabaseSettings, IdentitySettings):
     model: str | None = None
     max_body_bytes: int = 131_072
     max_streams_per_person: int = 32
+    max_calls_per_minute: Annotated[int, Field(ge=1)] = 3_000
+    max_unauthenticated_calls_per_minute: Annotated[int, Field(ge=1)] = 3_000
     heartbeat_seconds: float = 15
 
     @field_validator(

@@ -61,8 +61,12 @@ def application(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     problem = {"schema": ProblemDocument.model_json_schema()}
     refusal = {"description": "Why not, and what to do", "content": {problems.MEDIA_TYPE: problem}}
+    too_many = refusal | {
+        "description": "Too many calls in a minute, or too many streams",
+        "headers": {"Retry-After": {"description": "Seconds", "schema": {"type": "integer"}}},
+    }
     for router in ROUTERS:
-        app.include_router(router, responses={"4XX": refusal, "5XX": refusal})
+        app.include_router(router, responses={"429": too_many, "4XX": refusal, "5XX": refusal})
     app.include_router(PLAIN, responses={"5XX": refusal})
     for router in CONSOLE:
         app.include_router(router)

@@ -5,11 +5,11 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from contracts.identity import InvalidToken
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from gateway import sign_in
-from gateway.access import COOKIE, address, cookie_name, from_this_site, keep, token_of
+from gateway.access import COOKIE, address, cookie_name, from_this_site, keep, token_of, unauthenticated
 from gateway.console.pages import Reader, inside, outside
 from gateway.ports import Ports
 from gateway.problems import Problem
@@ -21,10 +21,11 @@ BEGUN = "turngate_sign_in"
 BEGUN_SECONDS = 600
 MOST_BEGUN = 5  # tabs that sign in side by side
 CALLBACK = "/sign-in/done"
+UNAUTHENTICATED = [Depends(unauthenticated)]
 Word = Annotated[str, Query(max_length=4096)]
 
 
-@router.get("/sign-in")
+@router.get("/sign-in", dependencies=UNAUTHENTICATED)
 async def to_the_issuer(
     ports: Ports,
     request: Request,
@@ -50,7 +51,7 @@ async def to_the_issuer(
     return response
 
 
-@router.get(CALLBACK)
+@router.get(CALLBACK, dependencies=UNAUTHENTICATED)
 async def back_from_the_issuer(
     ports: Ports, request: Request, state: Word = "", code: Word = "", iss: Word | None = None, error: Word = ""
 ) -> Response:
@@ -72,7 +73,7 @@ async def back_from_the_issuer(
     return response
 
 
-@router.post("/sign-out")
+@router.post("/sign-out", dependencies=UNAUTHENTICATED)
 async def sign_out(ports: Ports, request: Request) -> Response:
     """Ends this sign-in in all its tabs: their streams at once, whatever else they ask for from now on."""
     if not from_this_site(request):
@@ -84,7 +85,7 @@ async def sign_out(ports: Ports, request: Request) -> Response:
     return response
 
 
-@router.get("/signed-out")
+@router.get("/signed-out", dependencies=UNAUTHENTICATED)
 async def signed_out(ports: Ports) -> Response:
     return outside(None, "You are signed out, in every tab.", offered=ports.sign_in.offered)
 

@@ -131,7 +131,10 @@ def problem_page(request: Request, problem: Problem) -> Response:
         return to_the_sign_in(request, problem)
     if problem.status == 404 and "endpoint" not in request.scope:
         problem = NO_SUCH_PAGE
-    return html("problem.html", problem.status, problem=problem, back=inside(request.headers.get("x-back", "/tickets")))
+    back = inside(request.headers.get("x-back", "/tickets"))
+    response = html("problem.html", problem.status, problem=problem, back=back)
+    response.headers.update(problem.headers)
+    return response
 
 
 def to_the_sign_in(request: Request, problem: Problem) -> Response:
