@@ -193,7 +193,7 @@ def test_of_two_holds_the_approved_one_runs_and_the_model_is_told_of_the_decline
     case, run, first, second = two_held(system)
     decisions = at_once(run.decision("sam", first, "decline", note="Worn, see the photos"), run.decision("sue", second))
     assert [answer.status_code for answer in decisions] == [200, 200]
-    assert run.ended()["status"] == "resolved"
+    assert run.ended()["status"] == "escalated"
 
     declined, order, paid = results(run)
     assert (declined.call_id, declined.is_error) == (first["call_id"], True)
@@ -210,11 +210,14 @@ def test_a_declined_run_moves_no_money_and_the_model_is_told_the_note(system: Ru
     run = case.start()
     (hold,) = run.holds()
     assert run.decide("sam", hold, "decline", note="The parcel came back empty").status_code == 200
-    assert run.ended()["status"] == "resolved"
+    assert run.ended()["status"] == "escalated"
 
     (told,) = tool_results(case)
     assert told["is_error"]
     assert "The parcel came back empty" in told["content"]
+    assert "A person will get in touch with the customer" in told["content"]
+    assert system.api("alex").get(f"/v1/tickets/{case.ticket}")["status"] == "escalated"
+    assert "The parcel came back empty" in run.view()["handover"]
     assert case.refunds() == []
     assert run.view()["moved"] == []
 
@@ -266,7 +269,7 @@ def test_an_approval_after_a_decline_changes_nothing(system: RunningSystem) -> N
 
     assert [run.decide(who, hold).status_code for who in ("sam", "sue", "lee")] == [409] * 3
     assert run.decide("sam", hold, "decline").json()["id"] == declined.json()["id"]
-    assert run.ended()["status"] == "resolved"
+    assert run.ended()["status"] == "escalated"
     assert run.decide("sue", hold).status_code == 409
     assert case.refunds() == []
     assert [fact.decision for fact in run.facts(CallDecided)] == ["decline"]

@@ -110,7 +110,7 @@ def test_of_three_held_calls_one_is_changed_one_declined_and_one_approved(system
     assert run.decide("sam", third).status_code == 200
     changed = change(run, "sam", first, 8000)
     assert changed.status_code == 200, changed.text
-    assert run.ended()["status"] == "resolved"
+    assert run.ended()["status"] == "escalated"
 
     paid = {row["order_reference"]: row["amount_minor"] for row in case.refunds()}
     assert paid == {case.orders[0]: 8000, case.orders[2]: 9000}

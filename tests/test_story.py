@@ -144,7 +144,7 @@ def test_a_hold_that_nobody_decides_expires_and_the_model_is_told_and_no_money_m
     case, run, hold = held_case(own_system, "globex")
     assert run.until(ReminderSent).call_ids == [hold["call_id"]]
     assert run.until(HoldExpired).call_ids == [hold["call_id"]]
-    assert run.ended()["status"] == "resolved"
+    assert run.ended()["status"] == "escalated"
 
     (told,) = run.facts(TurnExecuted)[0].results
     assert told.is_error
@@ -197,7 +197,7 @@ def test_the_lists_are_made_anew_from_the_log_whatever_had_become_of_them(
     assert made.returncode == 0, made.stderr
     assert lists(system) == before
     assert run.decide("sam", hold, "decline").status_code == 200
-    assert run.ended()["status"] == "resolved"
+    assert run.ended()["status"] == "escalated"
     assert case.refunds() == []
 
 

@@ -28,6 +28,13 @@ FIRST = "desk.run-started"
 KINDS = {**CATALOGUE, **TENANT_FACTS}
 DATA_KEY = DataKey(bytes(range(KEY_BYTES)))
 FACTS: dict[str, Fact] = {**EXAMPLES, **TENANT_EXAMPLES}
+# Facts with a field that was added later, by the file in `added/`.
+ADDED: dict[str, Fact] = {
+    "approvals.call-decided": EXAMPLES["approvals.call-decided"].model_copy(
+        update={"decision": "decline", "edited": None, "hands_over": True}
+    ),
+    "approvals.hold-expired": EXAMPLES["approvals.hold-expired"].model_copy(update={"hands_over": True}),
+}
 
 
 def event(kind: str) -> Event:
@@ -39,6 +46,12 @@ def event(kind: str) -> Event:
         return events.write(KEY, Draft(EXAMPLES[FIRST], None), None, TIME, TRACEPARENT)
     first = events.read(KEY.subject(FIRST), 7, event(FIRST).payload)
     return events.write(KEY, Draft(EXAMPLES[kind], first, "example"), first, TIME, TRACEPARENT)
+
+
+def added_event(kind: str) -> Event:
+    """The same with what was added to its kind."""
+    first = events.read(KEY.subject(FIRST), 7, event(FIRST).payload)
+    return events.write(KEY, Draft(ADDED[kind], first, "example"), first, TIME, TRACEPARENT)
 
 
 def sealed_event(kind: str, data_key: DataKey | Gone = DATA_KEY) -> Event:
@@ -61,6 +74,10 @@ def sealed_file(kind: str) -> Path:
     return FOLDER / "sealed" / f"{kind}.json"
 
 
+def added_file(kind: str) -> Path:
+    return FOLDER / "added" / f"{kind}.json"
+
+
 def recorded(kind: str) -> Json:
     document: Json = json.loads(file(kind).read_text())
     return document
@@ -76,5 +93,7 @@ def keep(path: Path, make: Callable[[str], Event]) -> None:
 if __name__ == "__main__":
     for kind in KINDS:
         keep(file(kind), event)
+    for kind in ADDED:
+        keep(added_file(kind), added_event)
     for kind in filter(plan_of, CATALOGUE):
         keep(sealed_file(kind), sealed_event)

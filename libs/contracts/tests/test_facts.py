@@ -38,6 +38,13 @@ def test_what_was_once_written_is_read(kind: str) -> None:
     assert event.follows("" if alone else golden.recorded(golden.FIRST)["chain"])
 
 
+@pytest.mark.parametrize("kind", sorted(golden.ADDED))
+def test_a_field_that_was_added_is_written_and_read_as_it_was_then(kind: str) -> None:
+    recorded = json.loads(golden.added_file(kind).read_text())
+    assert golden.added_event(kind).document() == recorded
+    assert events.from_document(recorded).fact == golden.ADDED[kind]
+
+
 def test_there_is_no_golden_file_without_a_fact() -> None:
     assert {file.stem for file in golden.FOLDER.glob("*.json")} == set(golden.KINDS) == set(golden.FACTS)
 

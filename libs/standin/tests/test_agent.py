@@ -147,7 +147,8 @@ def test_only_a_payment_that_was_taken_twice_is_paid_back() -> None:
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        ("A person declined this, so it was not done. They said: no.", "did not release it"),
+        ("A person declined this, so it was not done. They said: not in time.", "did not release it. They will get in"),
+        ("Nobody released this in time, so it was declined and not done.", "A colleague will get in touch with you"),
         ("Refused by the shop's policy: it is more than anybody here may refund.", "more than I may decide"),
         ("The time limit for refunding KX-771 has passed.", "The time limit for refunding KX-771 has passed."),
     ],

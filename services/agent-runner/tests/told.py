@@ -16,7 +16,7 @@ from contracts.subjects import RunKey
 
 KEY = RunKey("acme", "TCK-1-1")
 DIGEST = "0" * 64
-PROMPT = Profiles.load().prompt("support-v1")
+PROMPT = Profiles.load().prompt("support-v2")
 ALEX = Person(subject="alex", issuer="https://id.example", role="operator")
 ADA = Person(subject="ada", issuer="https://id.example", role="admin")
 PACK = Pack(name="acme", version=1, digest=DIGEST)
@@ -29,7 +29,7 @@ def started(**changes: Any) -> RunStarted:
         "requested_by": ALEX,
         "limits": Limits(max_steps=12, max_cost_micro_usd=1_000_000),
         "model": "claude-sonnet-5-5",
-        "prompt_version": "support-v1",
+        "prompt_version": "support-v2",
         "policy_pack": "acme",
         "toolset": "shop",
     }

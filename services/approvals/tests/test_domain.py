@@ -61,7 +61,13 @@ def test_a_decision_becomes_a_fact_that_says_who_what_and_why(run: Told) -> None
     assert isinstance(event, Event)
     assert event.cause == held.id
     assert event.fact == CallDecided(
-        turn=1, call_id="a", digest=hold().digest, decision="decline", by=SAM, note="The jacket was worn."
+        turn=1,
+        call_id="a",
+        digest=hold().digest,
+        decision="decline",
+        by=SAM,
+        note="The jacket was worn.",
+        hands_over=True,
     )
 
 
@@ -537,7 +543,7 @@ def test_what_nobody_decides_goes_to_the_next_role_behind_the_reminder_once(run:
     assert run.look() is None
     assert waiting.next_look(run.history, run.now) == run.now + timedelta(hours=4)
     run.wait(hours=4)
-    assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"])
+    assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"], hands_over=True)
 
 
 def test_above_a_lead_there_is_nobody_so_that_hold_is_only_reminded_of(run: Told) -> None:
@@ -579,7 +585,7 @@ def test_a_hold_ends_in_time_for_every_call_that_nobody_settled(run: Told) -> No
     run.ask(SAM, hold("b", TWO))
     run.wait(hours=24)
 
-    assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"])
+    assert run.look() == HoldExpired(turn=1, call_ids=["b", "c"], hands_over=True)
     assert run.look() is None
 
 

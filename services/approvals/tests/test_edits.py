@@ -294,7 +294,7 @@ def test_a_change_that_was_recorded_too_late_ends_nothing(run: Told, held: Event
         CallDecided(turn=1, call_id="a", digest=WAS.digest, decision="approve", by=SAM, edited=LESS.arguments),
     )
 
-    assert run.look() == HoldExpired(turn=1, call_ids=["a"])
+    assert run.look() == HoldExpired(turn=1, call_ids=["a"], hands_over=True)
 
 
 # The turn quoted anew
@@ -450,7 +450,7 @@ def test_a_call_that_was_left_in_a_changed_turn_expires_by_its_new_hold(run: Tol
 
     assert run.look() is None, "the first hold's timer finds the second one, which has time"
     run.wait(hours=22)
-    assert run.look() == HoldExpired(turn=1, call_ids=["c"])
+    assert run.look() == HoldExpired(turn=1, call_ids=["c"], hands_over=True)
 
 
 def test_it_is_asked_what_a_change_would_do_only_of_what_is_held_now(run: Told, held: Event) -> None:

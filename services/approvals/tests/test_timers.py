@@ -51,7 +51,7 @@ async def timer_of(server: NatsAccess, key: RunKey) -> None:
     [
         ("approvals.reminder-sent", ReminderSent(turn=1, call_ids=["a", "b"], role="approver")),
         ("approvals.hold-escalated", HoldEscalated(turn=1, call_ids=["a"], role="lead")),
-        ("approvals.hold-expired", HoldExpired(turn=1, call_ids=["a", "b"])),
+        ("approvals.hold-expired", HoldExpired(turn=1, call_ids=["a", "b"], hands_over=True)),
     ],
 )
 async def test_a_hold_that_nobody_decides_brings_each_fact_by_a_timer_that_comes_early_in_time_late_and_twice(
@@ -80,7 +80,7 @@ async def test_a_hold_that_began_and_expired_while_approvals_was_away_still_ends
         expiry = await others.hear(KEY, "approvals.hold-expired")
         late = await gateway.ask("sue", hold())
 
-    assert expiry.fact == HoldExpired(turn=1, call_ids=["a"])
+    assert expiry.fact == HoldExpired(turn=1, call_ids=["a"], hands_over=True)
     assert (await others.history(KEY)).all(ReminderSent) == []
     assert late["status"] == 410
 

@@ -1,6 +1,7 @@
 """The pack changes while a turn waits for people: it keeps those it was held for, and nothing passes the new limits."""
 
 import pytest
+from contracts.declines import WHAT_FOLLOWS
 from contracts.facts import TurnForwarded, TurnHeld, TurnRefused
 from policy.pack import parse
 
@@ -95,7 +96,7 @@ def test_what_is_refused_for_anothers_sake_is_told_what_to_do_and_a_decline_that
     assert "judged by the new policy" in asked
     assert "another call of this turn was refused" in rest
     assert "propose it once more" in rest
-    assert declined == "A person declined this, so it was not done."
+    assert declined == f"A person declined this, so it was not done. {WHAT_FOLLOWS}"
 
 
 def test_a_pack_that_asks_for_more_people_takes_those_of_the_hold_where_they_are_enough(run: Told) -> None:

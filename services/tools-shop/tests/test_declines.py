@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from contracts.declines import WHAT_FOLLOWS
 from contracts.events import Event
 from contracts.facts import CallDecided, HoldExpired, RunCancelled, TurnExecuted, TurnForwarded, TurnQuoted
 from contracts.parts import Person
@@ -128,7 +129,7 @@ async def test_a_hold_that_expired_starts_no_cooling_off(open_fresh: Fresh, by: 
     await handlers.hear(await others.say(ran_out(quotes), expired))
     done = (await others.events())[-1].fact
     assert isinstance(done, TurnExecuted)
-    assert done.results[1].content == "Nobody released this."
+    assert done.results[1].content == f"Nobody released this. {WHAT_FOLLOWS}"
     # then no decline is known, and the customer's next run is told of none
     assert declines(shop) == []
     [quote] = await shop.quote(shop.turn((refund().tool, refund().arguments), run="TCK-2004-2"))

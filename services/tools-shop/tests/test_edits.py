@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from contracts import verify
 from contracts.bus import Bus
+from contracts.declines import WHAT_FOLLOWS
 from contracts.events import Event
 from contracts.facts import CallDecided, RunCancelled, TurnExecuted, TurnHeld, TurnQuoted
 from contracts.parts import Hold, Needs, Person
@@ -176,7 +177,7 @@ async def test_of_a_turn_with_several_held_calls_each_gets_what_people_made_of_i
     await others.say(forwarded(again, declined="a"), event)
     done = await executed(others)
     assert [result.is_error for result in done.results] == [True, False, False]
-    assert done.results[0].content == "A person declined this. They said: Worn, see the photos."
+    assert done.results[0].content == f"A person declined this. {WHAT_FOLLOWS} They said: Worn, see the photos."
     assert done.approved_by == {"b": ["sam"], "c": ["sam"]}
     assert sorted(acme.refunds()) == [4000, 5000]
 

@@ -245,6 +245,8 @@ class TurnRefused(Fact):
 
 @said_by("approvals", "call-decided")
 class CallDecided(Fact):
+    """`hands_over` is said of every decline: a person takes the ticket up, unless a later approval makes it good."""
+
     turn: Turn
     call_id: Name
     digest: Digest
@@ -252,6 +254,7 @@ class CallDecided(Fact):
     by: Person
     note: Personal[Text] = ""
     edited: Personal[Json | None] = None
+    hands_over: Added[Literal[True]] = None
 
 
 @said_by("approvals", "decision-refused")
@@ -279,8 +282,11 @@ class HoldEscalated(Fact):
 
 @said_by("approvals", "hold-expired")
 class HoldExpired(Fact):
+    """As a decline of these calls, `hands_over` included."""
+
     turn: Turn
     call_ids: CallIds
+    hands_over: Added[Literal[True]] = None
 
 
 Decided = CallDecided | DecisionRefused

@@ -1,8 +1,9 @@
-"""The rules 2 to 6 of `contracts.verify`, for one run, event by event."""
+"""The rules 2 to 7 of `contracts.verify`, for one run, event by event."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from contracts.declines import standing
 from contracts.edits import carries_over, day_total
 from contracts.events import Event
 from contracts.facts import (
@@ -79,6 +80,7 @@ class RunRules:
         self._steps = 0
         self._cost = 0
         self._turns: dict[int, _Turn] = {}
+        self._events: list[Event] = []
         self._event: Event
 
     def judge(self, events: list[Event]) -> list[Violation]:
@@ -95,6 +97,7 @@ class RunRules:
             RunEnded: self._agent_ended,
         }
         for event in events:
+            self._events.append(event)
             self._event = event
             if event.ordinal == 0:
                 if not isinstance(event.fact, RunStarted):
@@ -137,6 +140,11 @@ class RunRules:
             self._wrong(6, f"the run's end counts {end.steps} steps, the log {self._steps}.")
         if end.cost_micro_usd < self._cost:
             self._wrong(6, f"the run's end counts {end.cost_micro_usd} micro-USD, the log {self._cost}.")
+        # Rule 7. A decline in an older log does not say that it hands over, and such a run may have ended as it did.
+        for decline in standing(self._events) if end.status == "resolved" else ():
+            if decline.hands_over:
+                what = f"call {decline.call_id} of turn {decline.turn}"
+                self._wrong(7, f"it ended resolved though {what} was declined and no later approval made it good.")
 
     # Rule 3: the life of a turn
 

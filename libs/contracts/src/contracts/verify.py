@@ -16,6 +16,8 @@ RULES = {
     5: "What was executed was forwarded as it had been quoted, and what was held was released by enough people who "
     "may, in time, for this very effect. A no stands.",
     6: "Steps and cost stay within the run's limits, and its end counts them.",
+    7: "A run in which something was declined, or decided by nobody in time, and made good by no later approval, is "
+    "not resolved: a person has it.",
 }
 
 

@@ -7,6 +7,7 @@ from functools import partial
 import structlog
 from contracts.asks import SPEND
 from contracts.bus import Bus
+from contracts.declines import READS as DECLINES
 from contracts.identity import Verifier
 from contracts.log import JetStreamLog, Log
 from contracts.subjects import TENANTS
@@ -14,6 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from agent_runner.budgets import Budgets
 from agent_runner.catalogue import Catalogue
+from agent_runner.domain import READS
 from agent_runner.handlers import Agent
 from agent_runner.ledger import Ledger, must_be_bound_by_row_security, until_back
 from agent_runner.model import HOW_TO_SET_THE_KEY, Model
@@ -43,9 +45,11 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
         logger.error("no model key", effect="every run will fail", remedy=HOW_TO_SET_THE_KEY)
     ledger = Ledger(pool, lease=settings.ack_wait)
     budgets, line = Budgets(ledger), JetStreamLog(bus.nc, stream=TENANTS)
-    bus.on_error.append(line.on_error)
+    whole_log = JetStreamLog(bus.nc, reads=READS | DECLINES, keys=bus.keys)
+    bus.on_error += [line.on_error, whole_log.on_error]
     agent = Agent(
         log=log,
+        whole_log=whole_log,
         bus=bus,
         model=model,
         ledger=ledger,

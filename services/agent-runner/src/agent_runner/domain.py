@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from contracts.declines import standing
 from contracts.events import Event
 from contracts.facts import (
     AnswerUnfinished,
+    CallDecided,
     CustomerSaid,
     Fact,
+    HoldExpired,
     ReplyGiven,
     RunEnded,
     RunStarted,
@@ -17,6 +20,7 @@ from contracts.facts import (
     TurnRefused,
 )
 
+from agent_runner import declined
 from agent_runner.answer import CUT_OFF, LONGEST_TEXT, NO_TEXT, TOO_LONG, UNREADABLE, UNUSABLE_CALLS, Answer, text_of
 from agent_runner.transcript import AgentSaid, Customer, Entry, Note, Results
 
@@ -24,7 +28,17 @@ ESCALATE = "escalate_to_human"
 MOST_UNFINISHED = 3  # answers in a row that could be neither run nor sent
 READS = frozenset(
     fact.kind
-    for fact in (RunStarted, CustomerSaid, TurnProposed, TurnExecuted, TurnRefused, AnswerUnfinished, ReplyGiven)
+    for fact in (
+        RunStarted,
+        CustomerSaid,
+        TurnProposed,
+        TurnExecuted,
+        TurnRefused,
+        AnswerUnfinished,
+        ReplyGiven,
+        CallDecided,
+        HoldExpired,
+    )
 )
 
 _CONTINUE = "Your answer was cut off at its length limit. Continue it exactly where it stopped; do not repeat anything."
@@ -183,6 +197,7 @@ def _cited(text: str, sources: dict[str, str]) -> list[str]:
 
 def next_step(events: Iterable[Event], event: Event) -> Ask | RunEnded | None:
     """What the agent owes the run because of `event`; None if that was dealt with, or somebody else is next."""
+    events = tuple(events)
     run = fold(events)
     if run is None or run.due is None or run.due.id != event.id:
         return None
@@ -190,7 +205,7 @@ def next_step(events: Iterable[Event], event: Event) -> Ask | RunEnded | None:
         if run.escalation is not None:
             return ended(run, "escalated", "The agent handed this over to a person.", handover=run.escalation)
         if not run.is_chat:
-            return ended(run, "resolved", "The agent replied to the customer.")
+            return _answered_for_good(run, events, "The agent replied to the customer.")
     if isinstance(event.fact, AnswerUnfinished) and event.fact.next == "end":
         return ended(run, "escalated", _why_given_up(event.fact), handover=run.escalation or _why_given_up(event.fact))
     if run.steps >= run.started.limits.max_steps:
@@ -245,9 +260,16 @@ def overdue(events: Iterable[Event], since: Event) -> RunEnded | None:
     if isinstance(since.fact, ReplyGiven):
         if not awaits_customer(events, since.id):
             return None
-        return ended(run, "resolved", "The customer said nothing more.")
+        return _answered_for_good(run, events, "The customer said nothing more.")
     reason = "The run was still not finished after the longest time that a run may take. A person must go on from here."
     return ended(run, "escalated", reason, handover=run.escalation or reason)
+
+
+def _answered_for_good(run: Run, events: Iterable[Event], reason: str) -> RunEnded:
+    """The end of a run whose customer has their answer: with a person where a decline stands."""
+    if declines := standing(events):
+        return ended(run, "escalated", declined.why(declines), handover=declined.handover(declines))
+    return ended(run, "resolved", reason)
 
 
 def abandoned(events: Iterable[Event], service: str, kind: str, reference: str) -> RunEnded | None:

@@ -21,6 +21,7 @@ from contracts.subjects import RunKey, parse
 from agent_runner import request
 from agent_runner.answer import Answer
 from agent_runner.catalogue import Catalogue, NoToolset
+from agent_runner.declined import any_declined
 from agent_runner.domain import (
     Ask,
     DayFull,
@@ -45,12 +46,16 @@ logger = structlog.get_logger()
 
 
 class Agent:
-    """The runner's handlers. `model_instead` is asked instead of the model that a run names."""
+    """The runner's handlers. `model_instead` is asked instead of the model that a run names.
+
+    whole_log: reads the kinds that tell which declines stand, which most runs do without.
+    """
 
     def __init__(
         self,
         *,
         log: Log,
+        whole_log: Log,
         bus: Bus,
         model: Model,
         ledger: Ledger,
@@ -63,6 +68,7 @@ class Agent:
         chat_idle: timedelta,
     ) -> None:
         self._log = log
+        self._whole_log = whole_log
         self._bus = bus
         self._model = model
         self._ledger = ledger
@@ -92,9 +98,16 @@ class Agent:
 
         if isinstance(event.fact, RunStarted):
             await self._set_timer(event, "life", self._run_life)
-        said = await respond(self._log, event, react)
+        said = await respond(await self._log_for_the_end(event), event, react)
         if said is None and isinstance(event.fact, ReplyGiven):
             await self._mind_a_silent_customer(event)
+
+    async def _log_for_the_end(self, event: Event) -> Log:
+        """The log to answer `event` from: with what tells which declines stand, where the run may end because of it."""
+        if not isinstance(event.fact, ReplyGiven):
+            return self._log
+        history = await self._log.read(event.key, at=event)
+        return self._whole_log if any_declined(history.events) else self._log
 
     # Asking the model
 
@@ -208,7 +221,7 @@ class Agent:
             end = overdue(history.events, event)
             return Draft(end, None, key=f"{body['what']} {event.id}") if end else None
 
-        await respond(self._log, since, react)
+        await respond(await self._log_for_the_end(since), since, react)
 
     # What nobody could handle
 

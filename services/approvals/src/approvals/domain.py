@@ -95,6 +95,7 @@ def _decided(asked: AskDecide, by: Principal, held: Event | None, arguments: Jso
         by=by.person(),
         note=asked.note,
         edited=arguments,
+        hands_over=True if asked.decision == "decline" else None,
     )
     return Draft(fact, cause=held, key=_key(asked, by))
 

@@ -19,7 +19,7 @@ def owed(history: History, now: datetime) -> Draft | None:
         return None
     turn, call_ids = held.fact.turn, [call.hold.call_id for call in held.waiting]
     if now >= held.fact.expires_at:
-        return Draft(HoldExpired(turn=turn, call_ids=call_ids), cause=held.event)
+        return Draft(HoldExpired(turn=turn, call_ids=call_ids, hands_over=True), cause=held.event)
     rising = [call.hold.call_id for call in held.waiting if _rises(call)]
     if rising and held.fact.escalate_at is not None and now >= held.fact.escalate_at:
         return Draft(HoldEscalated(turn=turn, call_ids=rising, role=NEXT_ROLE), cause=held.event)

@@ -17,7 +17,7 @@ class Profile(BaseModel):
     max_steps: int = 12
     max_cost_micro_usd: int = 1_000_000
     model: str | None = None
-    prompt_version: str = "support-v1"
+    prompt_version: str = "support-v2"
     toolset: str = "shop"
 
     @property

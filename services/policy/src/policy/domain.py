@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from contracts.declines import WHAT_FOLLOWS
 from contracts.events import Draft, Event
 from contracts.facts import CallDecided, HoldExpired, TurnForwarded, TurnHeld, TurnQuoted, TurnRefused
 from contracts.history import History
@@ -264,7 +265,7 @@ def _unruled(quoted: TurnQuoted) -> TurnRefused:
 def _explanation(outcome: Outcome, again: str) -> str:
     """`again`: what becomes of a call that was refused for another's sake."""
     if isinstance(outcome, Declined):
-        return outcome.reason
+        return f"{outcome.reason} {WHAT_FOLLOWS}"
     if outcome == POLICY_CHANGED:
         return f"Not done: {outcome.reason} {_ONCE_MORE}"
     if isinstance(outcome, Refuse):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from contracts.declines import WHAT_FOLLOWS
 from contracts.parts import CallResult
 
 from tools_shop import calls
@@ -39,6 +40,7 @@ def _why_declined(order: Order, call_id: str) -> str:
     verdict = order.verdicts[call_id]
     reason = verdict.reason or "This was declined, so it was not done."
     if call_id not in order.notes or verdict.rule != "declined":
-        return reason
+        return f"{reason} {WHAT_FOLLOWS}"
+    # Their words come last: what is the shop's cannot be taken for a part of them.
     note = order.notes[call_id]
-    return f"{reason} They said: {note}" if note else f"{reason} They gave no reason."
+    return f"{reason} {WHAT_FOLLOWS} " + (f"They said: {note}" if note else "They gave no reason.")

@@ -12,8 +12,11 @@ def letter(known: Conversation, *paragraphs: str) -> str:
 
 def why_not(result: Result) -> str:
     """What a refused or declined call means for the customer."""
-    if "declined" in result.text:
-        return "A colleague looked at it and did not release it. Answer this message if there is more to know."
+    told = result.text.partition("They said:")[0]
+    if "declined" in told and "in time" in told:
+        return "Nobody looked at it in time, so it was not done. A colleague will get in touch with you about it."
+    if "declined" in told:
+        return "A colleague looked at it and did not release it. They will get in touch with you about it."
     if "policy" in result.text:
         return "It is more than I may decide. Answer this message, and a colleague will look at it."
     return sentence(result)
