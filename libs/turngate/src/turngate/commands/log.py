@@ -1,5 +1,6 @@
 """`turngate log show`, `export`, `verify`."""
 
+import json
 import os
 import select
 import stat
