@@ -11,7 +11,7 @@ endif
 UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down demo evaluate bench check format test lock docs attack clean
+.PHONY: help setup up down demo evaluate bench check format test lock docs attack chaos clean
 
 help: ## list these verbs
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -64,6 +64,9 @@ docs: setup ## write the pages that are made from the code
 
 attack: setup ## attack a system with each service's credentials; write the table of docs/threat-model.md
 	@$(BIN)/python -m tests.attack
+
+chaos: setup ## kill at random under load for MINUTES=10; compare log, shop and scenarios
+	@$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10)
 
 clean: ## remove .venv and the local system's data
 	rm -rf $(VENV) .turngate

@@ -199,7 +199,10 @@ class Case:
 def open_case(
     system: RunningSystem, *paid: int, tenant: str = "acme", body: str = "Please see to it.", channel: str = "ticket"
 ) -> Case:
-    """A new ticket of a new customer who has one delivered order for each of these amounts, in minor units."""
+    """A new ticket of a new customer who has one delivered order for each of these amounts, in minor units.
+
+    `{order}` in the body stands for the first one's reference.
+    """
     mark = secrets.randbelow(9 * 10**8) + 10**8
     customer, email = f"C-{mark}", f"c-{mark}@mail.example"
     orders = tuple(f"ORD-{mark}{n}" for n in range(1, len(paid) + 1))
@@ -225,7 +228,7 @@ def open_case(
             "customer_name": "Kim Lund",
             "customer_id": customer,
             "subject": "My order",
-            "body": body,
+            "body": body.replace("{order}", orders[0] if orders else ""),
             "channel": channel,
         },
     )
