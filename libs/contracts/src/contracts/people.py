@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from contracts.addresses import same_mailbox
 from contracts.facts import RunStarted
 from contracts.identity import Principal
 from contracts.parts import Customer, Needs, Person
@@ -34,7 +35,7 @@ def is_the_customer(person: Somebody, customer: Customer, subject: str | None = 
     if any(person.subject in (known, f"cust-{known}") for known in (customer.id, subject) if known):
         return True
     emails = (person.subject, person.email) if isinstance(person, Principal) else (person.subject,)
-    return _folded(customer.email) in {_folded(email) for email in emails if email}
+    return any(same_mailbox(customer.email, email) for email in emails)
 
 
 def may_decline(
@@ -119,8 +120,3 @@ def _quota(needs: Needs) -> tuple[int, int]:
     if needs.role == "lead":
         return people, people
     return people, _of_role(needs) if needs.one_of_role == "lead" else 0
-
-
-def _folded(email: str) -> str:
-    """Letters beyond ASCII keep their case: some would fold into another person's address."""
-    return "".join(letter.lower() if letter.isascii() else letter for letter in email.strip())

@@ -18,8 +18,8 @@ def migrate_all(owner_dsn: str) -> list[str]:
     return [keep.migrations for keep in found]
 
 
-def migrate(owner_dsn: str, package: str, schema: str) -> None:
-    """Runs what is missing in one transaction. The version table lies in `schema`."""
+def migrate(owner_dsn: str, package: str, schema: str, revision: str = "head") -> None:
+    """Runs what is missing up to a revision in one transaction. The version table lies in `schema`."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine, pool
@@ -34,7 +34,7 @@ def migrate(owner_dsn: str, package: str, schema: str) -> None:
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(owner_dsn), poolclass=pool.NullPool)
     with engine.begin() as connection:
         config.attributes |= {"connection": connection, "schema": schema}
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
     engine.dispose()
 
 

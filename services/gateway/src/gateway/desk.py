@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
-from contracts.personal import ERASED
+from contracts.addresses import comparable
 from psycopg_pool import AsyncConnectionPool
 
 from gateway import tickets
@@ -98,18 +98,19 @@ class Desk:
         return await self._views(tenant, "where sequence > %s order by sequence limit %s", [after, limit])
 
     async def of_customers(self, tenant: str, emails: Iterable[str], each: int = 20) -> dict[str, list[RunView]]:
-        """Each customer's latest runs, the newest first; none of who was erased, for all of those have one name."""
-        found: dict[str, list[RunView]] = {email: [] for email in emails}
+        """The latest runs of each of these customers, the newest first; none of an address that is nobody's."""
+        addresses = {email: comparable(email) for email in emails}
         latest = await self._views(
             tenant,
-            "where run in (select latest.run from unnest(%s::text[]) as customer (email) cross join lateral"
-            " (select run from desk.runs where customer_email = email order by started_at desc limit %s) as latest)"
+            "where run in (select latest.run from unnest(%s::text[]) as customer (address) cross join lateral"
+            " (select run from desk.runs where customer_address = address order by started_at desc limit %s) as latest)"
             " order by started_at desc",
-            [[email for email in found if email != ERASED], each],
+            [[address for address in set(addresses.values()) if address is not None], each],
         )
+        found: dict[str | None, list[RunView]] = {}
         for view in latest:
-            found[view.customer.email].append(view)
-        return found
+            found.setdefault(comparable(view.customer.email), []).append(view)
+        return {email: found.get(address, []) for email, address in addresses.items()}
 
     async def run_started_by(self, tenant: str, events: Iterable[str]) -> str | None:
         """The run whose first event has one of these ids."""

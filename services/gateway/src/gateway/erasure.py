@@ -96,7 +96,10 @@ async def _erase(
         void += [] if await _closed(keys, following) else [following.run]
     await _views_hold(desk, last)
     async with desk.of(asked.tenant) as connection:
-        await connection.execute("update desk.runs set customer_email = %s where run = any(%s)", [ERASED, erased.runs])
+        await connection.execute(
+            "update desk.runs set customer_email = %s, customer_address = null where run = any(%s)",
+            [ERASED, erased.runs],
+        )
     erased.runs += void
     return erased
 

@@ -13,6 +13,7 @@ from typing import Literal
 import phonenumbers
 import pyap
 import structlog
+from contracts.addresses import comparable
 from contracts.parts import Customer
 from contracts.personal import ERASED
 
@@ -69,8 +70,8 @@ class Redaction:
         """
         if customer.email == ERASED:
             return ERASED
-        who = customer.email.strip().casefold().encode()
-        return f"customer-{hmac.new(self._key, who, hashlib.sha256).hexdigest()[:16].translate(_LETTERS)}"
+        who = comparable(customer.email) or customer.email.strip()
+        return f"customer-{hmac.new(self._key, who.encode(), hashlib.sha256).hexdigest()[:16].translate(_LETTERS)}"
 
     def text(
         self, text: str, customer: Customer | None = None, known: Collection[str] = (), most: int | None = None

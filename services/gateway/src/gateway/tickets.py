@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from contracts.addresses import comparable
 from contracts.parts import Customer
 from contracts.personal import ERASED
 from pydantic import BaseModel
@@ -87,14 +88,14 @@ async def blanked(connection: Connection, customer: str, emails: Sequence[str]) 
     """
     # An update alone would not wait for them: it leaves the row's key as it is.
     cursor = await connection.execute(
-        "select reference from desk.tickets where customer_id = %s or lower(customer_email) = any(%s)"
+        "select reference from desk.tickets where customer_id = %s or customer_address = any(%s)"
         " order by reference for update",
-        [customer, [email.lower() for email in emails]],
+        [customer, [address for email in emails if (address := comparable(email)) is not None]],
     )
     theirs = [row["reference"] for row in await cursor.fetchall()]
     await connection.execute(
-        "update desk.tickets set customer_email = %s, customer_name = null, customer_id = %s, subject = %s, body = %s,"
-        " request_digest = null where reference = any(%s)",
+        "update desk.tickets set customer_email = %s, customer_address = null, customer_name = null, customer_id = %s,"
+        " subject = %s, body = %s, request_digest = null where reference = any(%s)",
         [ERASED, customer, ERASED, ERASED, theirs],
     )
     return theirs
@@ -116,14 +117,15 @@ async def opened(
             return _ticket(await one(cursor))
     reference = new.reference or await next_reference(connection)
     await connection.execute(
-        "insert into desk.tickets (tenant, reference, channel, customer_email, customer_name, customer_id,"
-        " subject, body, opened_at, request_key, request_digest)"
-        " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (tenant, reference) do nothing",
+        "insert into desk.tickets (tenant, reference, channel, customer_email, customer_address, customer_name,"
+        " customer_id, subject, body, opened_at, request_key, request_digest)"
+        " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (tenant, reference) do nothing",
         [
             tenant,
             reference,
             new.channel,
             new.customer.email,
+            comparable(new.customer.email),
             new.customer.name,
             new.customer.id,
             new.subject,

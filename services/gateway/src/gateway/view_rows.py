@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from contracts.addresses import comparable
+
 from gateway.database import Connection, one
 from gateway.views import TICKET_STATUS, RunView
 
@@ -31,8 +33,9 @@ async def store(connection: Connection, views: Iterable[RunView]) -> None:
     """Keeps the views, all of the transaction's tenant, and brings their tickets' status in line."""
     views = list(views)
     await connection.cursor().executemany(
-        "insert into desk.runs (tenant, run, ticket, n, status, customer_email, started_event, started_at, held_at,"
-        " sequence, state) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict (tenant, run) do update set"
+        "insert into desk.runs (tenant, run, ticket, n, status, customer_email, customer_address, started_event,"
+        " started_at, held_at, sequence, state) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        " on conflict (tenant, run) do update set"
         " status = excluded.status, held_at = excluded.held_at, sequence = excluded.sequence, state = excluded.state",
         [
             (
@@ -42,6 +45,7 @@ async def store(connection: Connection, views: Iterable[RunView]) -> None:
                 number(view.run),
                 view.status,
                 view.customer.email,
+                comparable(view.customer.email),
                 view.started_event,
                 view.started_at,
                 view.held[0].held_at if view.held else None,
@@ -52,8 +56,9 @@ async def store(connection: Connection, views: Iterable[RunView]) -> None:
         ],
     )
     await connection.cursor().executemany(
-        "insert into desk.tickets (tenant, reference, channel, customer_email, customer_name, customer_id, subject,"
-        " body, opened_at, status, latest_run, latest_n) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        "insert into desk.tickets (tenant, reference, channel, customer_email, customer_address, customer_name,"
+        " customer_id, subject, body, opened_at, status, latest_run, latest_n)"
+        " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         " on conflict (tenant, reference) do update set status = excluded.status, latest_run = excluded.latest_run,"
         " latest_n = excluded.latest_n where excluded.latest_n >= tickets.latest_n and"
         " (excluded.status, excluded.latest_run) is distinct from (tickets.status, tickets.latest_run)",
@@ -63,6 +68,7 @@ async def store(connection: Connection, views: Iterable[RunView]) -> None:
                 view.ticket,
                 view.channel,
                 view.customer.email,
+                comparable(view.customer.email),
                 view.customer.name,
                 view.customer.id,
                 view.subject,

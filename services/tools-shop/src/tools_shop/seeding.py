@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from contracts.addresses import comparable
 from psycopg import sql
 
 from tools_shop import demo, help_centre
@@ -49,7 +50,7 @@ def _write_shop(connection: Connection, shop: DemoShop, today: date) -> None:
             connection.execute(sql.SQL(statement).format(sql.Identifier(table), values), [tenant, *row])
 
     add("tenants", [shop.name, shop.currency, shop.timezone, shop.floor_minor, shop.refund_window_days])
-    add("customers", *([customer.id, customer.name, customer.email.lower()] for customer in shop.customers))
+    add("customers", *([one.id, one.name, one.email, comparable(one.email)] for one in shop.customers))
     for order in shop.orders:
         money = order.currency or shop.currency
         add("orders", [order.reference, order.customer, money, order.status, order.delivery_minor,

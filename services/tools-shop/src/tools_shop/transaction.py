@@ -30,7 +30,8 @@ class Lock:
 class Table:
     """How rows of one table are locked, and what of them a digest covers.
 
-    Both statements take the keys and the caller's e-mail address; `state` answers rows of `key` and `state`.
+    Both statements take the keys and the caller's e-mail address as it is compared; `state` answers rows of `key` and
+    `state`.
     """
 
     lock: str

@@ -15,12 +15,12 @@ select s.reference, s.plan, s.price_minor, s.currency, s.status, s.customer_id, 
        s.minimum_until > (now() at time zone 'utc')::date as bound
 from shop.subscriptions s
 join shop.customers c on c.tenant = s.tenant and c.id = s.customer_id
-where s.reference = %s and c.email = %s
+where s.reference = %s and c.address = %s
 """
 _OWN = """
 select string_agg(s.reference, ', ' order by s.reference) as listed from shop.subscriptions s
 join shop.customers c on c.tenant = s.tenant and c.id = s.customer_id
-where c.email = %s and s.status = 'active'
+where c.address = %s and s.status = 'active'
 """
 _CANCEL = """
 update shop.subscriptions

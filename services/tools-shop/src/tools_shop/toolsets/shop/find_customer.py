@@ -1,8 +1,10 @@
 """find_customer: is the person named here the one whose ticket this is, and which orders have they?"""
 
-import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
+
+from contracts.addresses import comparable
 
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Found, Refusal
@@ -10,18 +12,17 @@ from tools_shop.texts import masked, one_line, shown, storable
 from tools_shop.toolset import Query, Read, Row, object_schema
 
 _LONGEST = 254
-_ADDRESS = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8}")
 _ASK = "Give the customer's e-mail address, or their first and last name."
 _ACCOUNT = """
-select c.id, c.name, c.email,
+select c.id, c.name, c.email, c.address,
        array(select o.reference from shop.orders o
              where o.tenant = c.tenant and o.customer_id = c.id order by o.placed_at desc limit 20) as orders
-from shop.customers c where c.tenant = bound.tenant and c.email = %s
+from shop.customers c where c.tenant = bound.tenant and c.address = %s
 """
 
 
 def who(value: Any) -> str | Refusal:
-    """An e-mail address in lower case, or a part of one or of a name."""
+    """An e-mail address as it is compared, or a part of one or of a name, its letters composed (NFC)."""
     if isinstance(value, list | dict):
         return Refusal("customer-list", f"One customer at a time: one address, as text. {_ASK}")
     if value is not None and not isinstance(value, str):
@@ -38,7 +39,7 @@ def who(value: Any) -> str | Refusal:
     local, at, _ = text.partition("@")
     if at and len(local) > 64:
         return Refusal("customer-form", f"{shown(text)} is not an e-mail address. {_ASK}")
-    return text.lower() if text.isascii() else text
+    return comparable(text) or (text.lower() if text.isascii() else unicodedata.normalize("NFC", text))
 
 
 async def query(arguments: Arguments, caller: Caller) -> Query:
@@ -65,13 +66,19 @@ def answer(arguments: Arguments, rows: Sequence[Row]) -> Found | Refusal:
 
 
 def _is(account: Row, wanted: str) -> bool:
-    email, name = account["email"], account["name"].casefold()
-    if _ADDRESS.fullmatch(wanted):
-        return bool(email == wanted)
-    part = wanted.casefold()
+    if (address := comparable(wanted)) is not None:
+        return bool(account["address"] == address)
+    name, part = _plain(account["name"]), _plain(wanted)
+    if part == name:
+        return True
     if len(part) < 3 or [part] == name.split()[:1]:
         return False
-    return part in name or ("@" not in part and part in email.partition("@")[0])
+    return part in name or ("@" not in part and part in _plain(account["email"]).partition("@")[0])
+
+
+def _plain(text: str) -> str:
+    """However it is typed: blanks, capitals, and accents as letters of their own (NFD) do not matter."""
+    return unicodedata.normalize("NFC", " ".join(unicodedata.normalize("NFC", text).casefold().split()))
 
 
 FIND_CUSTOMER = Read(

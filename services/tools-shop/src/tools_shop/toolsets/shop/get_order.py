@@ -34,7 +34,7 @@ select o.reference, o.status, o.currency, o.delivery_minor, c.id as customer_id,
 from shop.orders o
 join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
 join shop.tenants t on t.tenant = o.tenant
-where o.tenant = bound.tenant and o.reference = %s and c.email = %s
+where o.tenant = bound.tenant and o.reference = %s and c.address = %s
 """
 _MOST_LINES = 30
 

@@ -15,7 +15,7 @@ select o.reference, o.status as order_status, c.id as customer_id,
 from shop.orders o
 join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
 left join shop.shipments s on s.tenant = o.tenant and s.order_reference = o.reference
-where o.tenant = bound.tenant and o.reference = %s and c.email = %s
+where o.tenant = bound.tenant and o.reference = %s and c.address = %s
 order by s.sent_on, s.tracking limit 20
 """
 

@@ -38,7 +38,7 @@ cross join lateral (
     select coalesce(max(s.delivered_on)::timestamp at time zone t.timezone, o.placed_at) as opened_at
     from shop.shipments s where s.tenant = o.tenant and s.order_reference = o.reference
 ) w
-where o.reference = %s and c.email = %s
+where o.reference = %s and c.address = %s
 """
 _EARLIER = "select n, amount_minor, currency from shop.refunds where id = %s and order_reference = %s"
 _SAME = "select id, amount_minor, currency, refunded_at::date as refunded_on from shop.refunds where intent = %s"

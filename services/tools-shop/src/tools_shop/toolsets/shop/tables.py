@@ -3,12 +3,12 @@
 from tools_shop.transaction import Table, Tables
 
 TABLES = Tables(
-    customer="select id from shop.customers where email = %s order by id",
+    customer="select id from shop.customers where address = %s order by id",
     rows={
         "orders": Table(
             lock="""
             select 1 from shop.orders o where o.reference = any(%s)
-            and o.customer_id in (select c.id from shop.customers c where c.email = %s)
+            and o.customer_id in (select c.id from shop.customers c where c.address = %s)
             order by o.reference for no key update of o
             """,
             state="""
@@ -27,19 +27,19 @@ TABLES = Tables(
                    as state
             from shop.orders o join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
             join shop.tenants t on t.tenant = o.tenant
-            where o.reference = any(%s) and c.email = %s
+            where o.reference = any(%s) and c.address = %s
             """,
         ),
         "subscriptions": Table(
             lock="""
             select 1 from shop.subscriptions s where s.reference = any(%s)
-            and s.customer_id in (select c.id from shop.customers c where c.email = %s)
+            and s.customer_id in (select c.id from shop.customers c where c.address = %s)
             order by s.reference for no key update of s
             """,
             state="""
             select s.reference as key, json_build_object('status', s.status, 'ends_on', s.ends_on) as state
             from shop.subscriptions s join shop.customers c on c.tenant = s.tenant and c.id = s.customer_id
-            where s.reference = any(%s) and c.email = %s
+            where s.reference = any(%s) and c.address = %s
             """,
         ),
     },
