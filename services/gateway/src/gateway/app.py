@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
@@ -29,6 +30,7 @@ from gateway.sign_in import SignIn
 from gateway.signed_out import SignedOut
 from gateway.tenancy import Tenancy
 from gateway.tenant_facts import TenantFacts
+from gateway.ticket_changes import TicketChanges
 from gateway.tokens import Tokens
 from gateway.web import application
 from gateway.writes import Writes
@@ -54,6 +56,8 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     await tenant_facts.load()
     sessions = Sessions(SignedOut(pool, dsn))
     await sessions.load()
+    # Another process, or this one started anew, has numbers of its own.
+    ticket_changes = TicketChanges(dsn, start=time.time_ns() // 1_000_000)
     tenants = Tenants(settings.tenants_dir)
     stack.callback(tokens.close)
     gateway = Gateway(
@@ -67,6 +71,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         projection=projection,
         runs=runs,
         tenant_facts=tenant_facts,
+        ticket_changes=ticket_changes,
         tenancy=Tenancy(bus, tenant_facts, Writes(bus, tenants), settings.tenants_dir),
         audit=AuditLog(log, feed, runs, tenant_facts, desk, tenants),
         sessions=sessions,
@@ -74,7 +79,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         connected=lambda: bus.connected,
     )
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))
-    for work in (feed.run(), projection.run(), tenant_facts.run(), sessions.run()):
+    for work in (feed.run(), projection.run(), tenant_facts.run(), sessions.run(), ticket_changes.run()):
         stack.push_async_callback(_ended, asyncio.create_task(work))
     proxies = [str(network) for network in settings.trusted_proxies]
     await stack.enter_async_context(listening(application(gateway), settings.http_host, settings.http_port, proxies))

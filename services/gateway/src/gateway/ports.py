@@ -22,6 +22,7 @@ from gateway.settings import Settings
 from gateway.sign_in import SignIn
 from gateway.tenancy import Tenancy
 from gateway.tenant_facts import TenantFacts
+from gateway.ticket_changes import TicketChanges
 from gateway.tokens import Tokens
 
 
@@ -37,6 +38,7 @@ class Gateway:
     projection: Projection
     runs: Runs
     tenant_facts: TenantFacts
+    ticket_changes: TicketChanges
     tenancy: Tenancy
     audit: AuditLog
     sessions: Sessions
@@ -49,7 +51,7 @@ class Gateway:
     def __post_init__(self) -> None:
         self.streams = Streams(self.settings.max_streams_per_person)
         self.limits = Limits(self.settings.max_calls_per_minute, self.settings.max_unauthenticated_calls_per_minute)
-        self.overviews = Overviews(self.desk)
+        self.overviews = Overviews(self.desk, self.ticket_changes)
 
     async def lists_are_current(self) -> None:
         """Returns once the lists show all that this process has seen or said, or after a moment."""

@@ -11,6 +11,7 @@ from contracts.personal import ERASED
 from pydantic import BaseModel
 
 from gateway.database import Connection, one
+from gateway.ticket_changes import NOTIFY
 from gateway.views import RunView
 
 TICKET_STATUSES = ("open", "in_progress", "awaiting_approval", "awaiting_customer", "resolved", "escalated")
@@ -98,6 +99,7 @@ async def blanked(connection: Connection, customer: str, emails: Sequence[str]) 
         " subject = %s, body = %s, request_digest = null where reference = any(%s)",
         [ERASED, customer, ERASED, ERASED, theirs],
     )
+    await connection.execute(NOTIFY)
     return theirs
 
 
@@ -135,6 +137,7 @@ async def opened(
             digest,
         ],
     )
+    await connection.execute(NOTIFY)
     cursor = await connection.execute(_TICKET + " where t.reference = %s", [reference])
     return _ticket(await one(cursor))
 

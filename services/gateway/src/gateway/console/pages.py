@@ -57,11 +57,14 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
     found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], limit=MOST_TICKETS)
     found = await (await sight(ports, asker)).tickets(found)
     lines = [queue.line(ticket, asker, datetime.now(UTC)) for ticket in found]
-    filters = [
-        (name, label, sum(shell["statuses"].get(status, 0) for status in statuses) if name != "all" else 0)
-        for name, (label, statuses) in queue.FILTERS.items()
-    ]
-    return html("tickets.html", **shell, groups=queue.groups(lines), filters=filters, state=state)
+    return html(
+        "tickets.html",
+        **shell,
+        groups=queue.groups(lines),
+        filters=queue.FILTERS,
+        state=state,
+        shows=queue.GROUPS_OF[state],
+    )
 
 
 @router.get("/tickets/{reference}")
@@ -161,21 +164,17 @@ def html(name: str, status: int = 200, **context: Any) -> HTMLResponse:
 
 async def around(ports: Gateway, asker: Principal, here: str, request: Request) -> dict[str, Any]:
     """What every page shows around its own: who is here, what waits, and from where the stream goes on."""
-    after = ports.feed.last
+    after, revision = ports.feed.last, ports.ticket_changes.revision(asker.tenant)
     await ports.lists_are_current()
-    statuses = await ports.desk.counts(asker.tenant)
+    counts = queue.counts(await ports.desk.counts(asker.tenant))
     return {
         "asker": asker,
         "here": here,
         "tenant": ports.tenants.of(asker.tenant),
         "stops": ports.tenant_facts.of(asker.tenant).stops,
         "after": after,
-        "statuses": statuses,
-        "counts": {
-            "open": sum(count for status, count in statuses.items() if status != "resolved"),
-            "resolved": statuses.get("resolved", 0),
-            "waiting": await waiting_for(ports, asker),
-        },
+        "revision": revision,
+        "counts": counts | {"waiting": await waiting_for(ports, asker)},
         "notice": None,
     }
 

@@ -1,5 +1,6 @@
 """The ticket queue: one line a ticket, in groups by what it waits for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,9 +14,9 @@ from gateway.views import Moved, RunView, total
 GROUPS = (
     ("decision", "Needs a decision"),
     ("running", "Running now"),
-    ("new", "Not started"),
     ("customer", "Waiting for the customer"),
     ("person", "With a person"),
+    ("new", "Not started"),
     ("done", "Done"),
 )
 # What each filter of the page lists, by the tickets' status.
@@ -24,6 +25,14 @@ FILTERS = {
     "held": ("Held", ("awaiting_approval",)),
     "done": ("Done", ("resolved",)),
     "all": ("All", ("open", "in_progress", "awaiting_approval", "awaiting_customer", "escalated", "resolved")),
+}
+
+# The groups that a filter's tickets can be in.
+GROUPS_OF = {
+    "open": ("decision", "running", "customer", "person", "new"),
+    "held": ("decision",),
+    "done": ("done",),
+    "all": tuple(name for name, _ in GROUPS),
 }
 
 
@@ -38,7 +47,9 @@ class Line:
     owner: str
     can_start: bool
     stake: tuple[Moved, ...]
-    since: datetime
+    opened: datetime
+    changed: datetime
+    held: datetime | None
     urgent: bool
 
     @property
@@ -48,6 +59,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    name: str
     title: str
     lines: tuple[Line, ...]
 
@@ -69,20 +81,36 @@ def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
         owner=_owner(ticket.status, view, asker),
         can_start=ticket.status == "open" and not ticket.erased and asker.may("run"),
         stake=view.at_stake if view else (),
-        since=_since(ticket, view),
+        opened=ticket.opened_at,
+        changed=view.updated_at if view else ticket.opened_at,
+        held=min((call.held_at for call in view.holds), default=None) if view else None,
         urgent=view is not None and any(call.expires_at - now < timedelta(minutes=20) for call in view.holds),
     )
 
 
+def counts(statuses: Mapping[str, int]) -> dict[str, int]:
+    """How many tickets each filter lists, given how many stand in each status."""
+    return {name: sum(statuses.get(status, 0) for status in those) for name, (_, those) in FILTERS.items()}
+
+
 def groups(lines: list[Line]) -> list[Group]:
-    """In the order of urgency; what waits for a decision by its waiting time, the rest by the latest change."""
+    """In the order of urgency. First in each is what has waited longest: for its decision, else since it was opened. Of
+    what is done the latest is first."""
     found = []
     for name, title in GROUPS:
         members = [one for one in lines if one.group == name]
         if members:
-            members.sort(key=lambda one: one.since, reverse=name != "decision")
-            found.append(Group(title, tuple(members)))
+            members.sort(key=_waits_since if name != "done" else _changed, reverse=name == "done")
+            found.append(Group(name, title, tuple(members)))
     return found
+
+
+def _waits_since(line: Line) -> tuple[datetime, str]:
+    return line.held or line.opened, line.ticket
+
+
+def _changed(line: Line) -> tuple[datetime, str]:
+    return line.changed, line.ticket
 
 
 def _group(status: str, view: RunView | None) -> str:
@@ -117,9 +145,3 @@ def _owner(status: str, view: RunView | None, asker: Principal) -> str:
         return words.awaited(view.holds[0])
     by = view.requested_by
     return "You, agent" if (by.subject, by.issuer) == (asker.subject, asker.issuer) else "Agent"
-
-
-def _since(ticket: TicketView, view: RunView | None) -> datetime:
-    if view is None:
-        return ticket.opened_at
-    return min((call.held_at for call in view.holds), default=view.updated_at)

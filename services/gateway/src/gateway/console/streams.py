@@ -19,9 +19,9 @@ from gateway.console import cards, queue, render, words
 from gateway.console.pages import Reader, at_stake, decidable, oldest
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
-from gateway.desk import Overview
 from gateway.feed import with_pauses
 from gateway.folding import fold
+from gateway.overviews import Known
 from gateway.ports import Gateway, Ports
 from gateway.routes.approvals import earlier
 from gateway.routes.events import is_over
@@ -160,7 +160,7 @@ class RunPage:
 async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
     with ports.streams.one_more(asker):
         yield sse.RETRY
-        told, silent = ports.tenant_facts.of(asker.tenant).sequence, 0.0
+        told, silent = _around_runs(ports, asker), 0.0
         yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
         await ports.lists_are_current()
         missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
@@ -174,23 +174,28 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
         source = ports.feed.batches(start, asker.tenant)
         async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
             async for batch in alive:
-                tenant = ports.tenant_facts.of(asker.tenant)
+                now = _around_runs(ports, asker)
                 if batch is None:
                     silent += LOOKS_EVERY
-                    if tenant.sequence != told:
-                        told, silent = tenant.sequence, 0.0
-                        yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
+                    if now != told:
+                        told, silent = now, 0.0
+                        yield _state(ports, await ports.overviews.behind(asker.tenant, 0), asker)
                     elif silent >= ports.settings.heartbeat_seconds:
                         silent = 0.0
                         yield HEARTBEAT
                     continue
-                told, silent = tenant.sequence, 0.0
+                told, silent = now, 0.0
                 for run, events in _by_run(batch):
                     whole = any(map(_of_hold, events))
                     yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)
                 await ports.lists_are_current()
                 yield _state(ports, await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
                 await asyncio.sleep(PAUSE)
+
+
+def _around_runs(ports: Gateway, asker: Principal) -> tuple[int, int]:
+    """What is another whenever something has changed that no run's fact tells of."""
+    return ports.tenant_facts.of(asker.tenant).sequence, ports.ticket_changes.revision(asker.tenant)
 
 
 def _by_run(batch: list[Event]) -> list[tuple[str, list[Event]]]:
@@ -231,14 +236,14 @@ async def _inbox_frame(ports: Gateway, asker: Principal, seen: Sight, run: str, 
     return sse.frame(sse.data({"changes": changes}), id=sequence, event="change")
 
 
-def _state(ports: Gateway, overview: Overview, asker: Principal) -> bytes:
+def _state(ports: Gateway, known: Known, asker: Principal) -> bytes:
     """The counts around every page, and what is stopped. They have no id: they are sent whole, whenever a stream begins
-    or facts came."""
-    counts, held = overview.counts, overview.held
+    or something has changed. tickets: the revision of the list; a page that shows another loads the list anew."""
+    held = known.overview.held
     total = render.part("card.html", "held_total", at_stake(held), oldest(held), datetime.now(UTC))
     state = {
-        "open": sum(count for status, count in counts.items() if status != "resolved"),
-        "waiting": decidable(held, asker),
+        "counts": queue.counts(known.overview.counts) | {"waiting": decidable(held, asker)},
+        "tickets": known.tickets,
         "changes": [change("held-total", total), change("stops", _stops(ports, asker))],
     }
     return sse.frame(sse.data(state), event="state")

@@ -2,6 +2,7 @@
 
 import "./approve.js";
 import "./forms.js";
+import "./list.js";
 import { disarm } from "./approve.js";
 import { key, sheet } from "./keys.js";
 import { follow, followAll, leaveAll, on, retry } from "./stream.js";
@@ -10,7 +11,6 @@ import { serverSays } from "./time.js";
 const body = document.body;
 const live = document.getElementById("live");
 const lost = document.getElementById("lost");
-const fresh = document.getElementById("fresh");
 const tail = document.querySelector("[data-do=follow]");
 const title = document.title.replace(/^\(\d+\) /, "");
 let since = Date.now();
@@ -74,20 +74,11 @@ function kept(typed) {
   return field;
 }
 
-on("state", ({ open, waiting }) => {
-  for (const [name, count] of Object.entries({ open, waiting })) {
+on("state", ({ counts }) => {
+  for (const [name, count] of Object.entries(counts)) {
     for (const element of document.querySelectorAll(`[data-count=${name}]`)) element.textContent = count || "";
   }
-  document.title = waiting ? `(${waiting}) ${title}` : title;
-});
-
-// A ticket that is not on the page waits behind a button: lists never jump under the pointer.
-const unseen = new Set();
-on("unplaced", (id, to) => {
-  if (to !== "tickets" || !fresh) return;
-  unseen.add(id);
-  fresh.querySelector("span").textContent = `${unseen.size} new`;
-  fresh.hidden = false;
+  document.title = counts.waiting ? `(${counts.waiting}) ${title}` : title;
 });
 
 // Follows the end of a run while the end is in view.

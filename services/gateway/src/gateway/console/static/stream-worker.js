@@ -14,7 +14,7 @@ function streamOf(url, after) {
     stream = undefined;
   }
   if (!stream) {
-    stream = { ports: stream?.ports ?? new Set(), kept: [], from: after, status: "" };
+    stream = { ports: stream?.ports ?? new Set(), kept: [], from: after, status: "", state: null };
     streams.set(url, stream);
     stream.source = new Source(url, after, (message) => pass(url, stream, message));
   }
@@ -26,7 +26,7 @@ function pass(url, stream, message) {
   else if (message.id) {
     stream.kept.push(message);
     if (stream.kept.length > KEPT) stream.from = stream.kept.shift().id;
-  }
+  } else if (message.kind === "state") stream.state = message;
   for (const port of stream.ports) port.postMessage({ url, ...message });
 }
 
@@ -45,6 +45,7 @@ function join(port, url, after) {
   stream.ports.add(port);
   if (stream.status) port.postMessage({ url, type: "status", status: stream.status });
   for (const message of stream.kept) if (message.id > after) port.postMessage({ url, ...message });
+  if (stream.state) port.postMessage({ url, ...stream.state });
 }
 
 function leave(port, url) {

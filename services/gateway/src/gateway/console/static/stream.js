@@ -89,7 +89,7 @@ function apply({ id, html, to, opened }) {
   if (!html) return there?.remove();
   if (there) return replace(there, parse(html, there.parentElement));
   const place = to && document.getElementById(to);
-  if (!place) return emit("unplaced", id, to);
+  if (!place) return emit("unplaced", to, html);
   if (opened && opened <= Number(place.dataset.from ?? 0)) return;
   const fresh = parse(html, place);
   const live = place.querySelector(":scope > [id^=live-]");
