@@ -319,3 +319,48 @@ async def test_an_outage_is_waited_out_with_the_message_in_hand_and_counts_for_n
     assert info["num_redelivered"] == 0
     assert info["delivered"]["consumer_seq"] == 1
     assert (await api(fresh_house, "STREAM.INFO.DEAD"))["state"]["messages"] == 0
+
+
+@pytest.mark.parametrize("first", [Outage("no broker"), RuntimeError("a bug")], ids=["an outage", "a bug"])
+async def test_what_is_handled_again_is_decided_over_the_run_as_it_is_by_then(
+    fresh_house: House, key: RunKey, first: Exception
+) -> None:
+    log, memory = await fresh_house.log(), await fresh_house.log("policy")
+    ended: list[bool] = []
+    may_go_on = asyncio.Event()
+
+    async def handle(event: Event) -> None:
+        history = await memory.read(event.key, at=event)
+        ended.append(history.end is not None)
+        await may_go_on.wait()
+        if len(ended) == 1:
+            raise first
+
+    await (await fresh_house.bus("policy")).hear(handle)
+    event = await quote(fresh_house, key)
+    async with asyncio.timeout(SOON):
+        while not ended:
+            await asyncio.sleep(0.01)
+    await log.append(await log.read(key, at=event), Draft(EXAMPLES["desk.run-cancelled"], None))
+    may_go_on.set()
+
+    await until_settled(fresh_house)
+    assert ended == [False, True]
+
+
+async def test_what_waited_for_a_worker_is_decided_over_the_run_as_it_is_by_then(
+    fresh_house: House, key: RunKey
+) -> None:
+    log, memory = await fresh_house.log(), await fresh_house.log("policy")
+    event = await quote(fresh_house, key)
+    await log.append(await log.read(key, at=event), Draft(EXAMPLES["desk.run-cancelled"], None))
+    ended: list[bool] = []
+
+    async def handle(event: Event) -> None:
+        ended.append((await memory.read(event.key, at=event)).end is not None)
+
+    await asyncio.sleep(1.1)
+    await fresh_house.wait_for_acks(1.0)
+    await (await fresh_house.bus("policy")).hear(handle)
+    await until_settled(fresh_house)
+    assert ended == [True]

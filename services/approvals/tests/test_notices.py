@@ -93,6 +93,14 @@ def test_a_notice_tells_what_was_known_then_however_late_it_is_told(run: Told, h
     assert of(run, held) == before
 
 
+def test_of_a_run_that_has_ended_nobody_is_told_that_it_waits_only_that_it_expired(run: Told, held: Event) -> None:
+    expired = run.say(HoldExpired(turn=1, call_ids=["a", "b"]))
+    run.say(RunCancelled(by=ALEX))
+
+    assert notice(run.history, held, CONSOLE) is None
+    assert of(run, expired).headline.endswith("nobody decided, nothing was done")
+
+
 def test_what_people_are_not_told_of_brings_no_notice(run: Told, held: Event) -> None:
     assert notice(run.history, run.say(RunCancelled(by=ALEX)), CONSOLE) is None
 

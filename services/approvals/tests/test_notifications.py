@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import standardwebhooks
 from approvals.notifications.notice import TELLS
-from contracts.facts import TurnQuoted
+from contracts.facts import RunCancelled, TurnQuoted
 from contracts.parts import Hold, Json
 from contracts.subjects import RunKey
 from contracts.testing import World, started, world
@@ -125,6 +125,24 @@ async def test_a_receiver_that_fails_is_told_again_under_the_same_id_until_it_ta
     assert len({request.body for request in got}) == 1
     for request in got:
         standardwebhooks.Webhook(SECRET).verify(request.body, request.headers)
+
+
+async def test_what_could_not_be_told_before_its_run_ended_is_not_told_behind_it(
+    fresh_nats: NatsAccess, others: World, mint: Mint, tenants: Tenants
+) -> None:
+    async with (
+        receiver(reply=lambda _: (500, {})) as hook,
+        approvals(fresh_nats, mint, **tenants.settings(notify_backoff=(1.0, 1.0))),
+    ):
+        tenants.tell(webhook(hook.url))
+        with capture_logs() as logs:
+            await held_run(others, hold())
+            await hook.until(1)
+            await others.say(KEY, RunCancelled(by=ALEX))
+            async with asyncio.timeout(20):
+                while not any(line["event"] == "nothing to tell" for line in logs):
+                    await asyncio.sleep(0.01)
+    assert len(hook.got) == 1
 
 
 async def test_what_no_try_could_deliver_is_a_dead_letter_that_ends_no_run(

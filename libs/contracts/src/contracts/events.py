@@ -71,6 +71,9 @@ class Event:
 
     `fact` is None where this reader does not know the kind: newer writers may say more than older readers understand.
     Where `personal` is "sealed" or "erased", the fact's personal fields hold placeholders.
+
+    recent: whether whoever handles it may take it for its run's head. An event that was delivered before, that waited,
+    or that is handled again after an outage may be far behind it.
     """
 
     id: str
@@ -86,6 +89,7 @@ class Event:
     sequence: int = 0
     payload: bytes = field(default=b"", repr=False, compare=False)
     personal: PersonalData = field(default="clear", compare=False)
+    recent: bool = field(default=True, repr=False, compare=False)
     # What was taken out of the payload's data, where this reader could open it.
     _opened: Json | None = field(default=None, repr=False, compare=False)
 

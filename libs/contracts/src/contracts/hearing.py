@@ -6,7 +6,8 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import nats.errors
@@ -103,6 +104,8 @@ class Hearing:
         try:
             heard = decode(message)
             event = heard if isinstance(heard, Event) else None
+            if event is not None and (room.locked() or self._has_waited(message, event)):
+                heard = event = replace(event, recent=False)
             if event is not None:
                 structlog.contextvars.bind_contextvars(
                     tenant=event.key.tenant, run=event.key.run, turn=getattr(event.fact, "turn", None), fact=kind
@@ -129,8 +132,16 @@ class Hearing:
             HANDLED.labels(kind, outcome).inc()
             HANDLING.labels(kind).observe(time.monotonic() - started)
 
+    def _has_waited(self, message: Msg, event: Event) -> bool:
+        """Whether somebody had it in hand before, or nobody was there to take it."""
+        age = datetime.now(UTC) - event.time
+        return message.metadata.num_delivered > 1 or age.total_seconds() > self._ack_wait
+
     async def _until_no_outage(self, handler: Callable[[Any], Awaitable[object]], heard: Any) -> None:
-        """An outage is waited out with the message in hand: it is nobody's fault and counts for nothing."""
+        """An outage is waited out with the message in hand: it is nobody's fault and counts for nothing.
+
+        What is done again then is decided again, over the run as it has become: it may have ended meanwhile.
+        """
         wait = 0.05
         while True:
             try:
@@ -140,6 +151,8 @@ class Hearing:
                 logger.warning("outage", error=repr(error), again_in=round(wait, 2))
                 await asyncio.sleep(wait * random.uniform(0.75, 1.25))  # noqa: S311 - spreads retries
                 wait = min(wait * 2, 2.0)
+                if isinstance(heard, Event):
+                    heard = replace(heard, recent=False)
 
     async def _give_back(self, in_hand: _InHand, error: Exception) -> str:
         """A bug: again later, with a growing delay, and after enough tries into the dead letters."""

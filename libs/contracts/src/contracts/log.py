@@ -40,7 +40,8 @@ class Log(Protocol):
     """One run's line of facts, and how it grows. Two implementations: JetStream, and memory for simulations."""
 
     async def read(self, key: RunKey, at: Event | None = None) -> History:
-        """The run as far as it is known to have come: at least to `at`, or to its head where no event is given."""
+        """The run as far as it is known to have come: at least to `at`, or to its head where no event is given, or one
+        that is not recent."""
 
     async def append(self, history: History, draft: Draft) -> Event:
         """The accepted event. Raises Conflict if the run has grown since `history`, Outage if nobody can tell."""
@@ -79,7 +80,7 @@ class JetStreamLog:
     # Reading one run
 
     async def read(self, key: RunKey, at: Event | None = None) -> History:
-        head = at if at is not None and at.sequence else await self.head(key)
+        head = at if at is not None and at.sequence and at.recent else await self.head(key)
         if head is None:
             return History(key)
         known = self._recent.get(key)

@@ -88,7 +88,8 @@ class Courier:
         if event is None or event.key != delivery.key or event.kind not in TELLS:
             logger.warning("nothing to tell", sequence=delivery.sequence)
             return
-        told = notice(await self._log.read(event.key, at=event), event, self._console_url)
+        # A delivery may be tried again for days: what has ended since is told to nobody.
+        told = notice(await self._log.read(event.key), event, self._console_url)
         if told is None:
             logger.warning("nothing to tell", sequence=delivery.sequence)
             return

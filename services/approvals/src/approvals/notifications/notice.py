@@ -73,6 +73,8 @@ def notice(history: History, event: Event, console_url: str) -> Notice | None:
     fact = event.fact
     if not isinstance(fact, TurnHeld | ReminderSent | HoldEscalated | HoldExpired) or history.started is None:
         return None
+    if history.end is not None and not isinstance(fact, HoldExpired):
+        return None  # it waits for nobody any more
     held = held_turn(history.behind(event), fact.turn)
     if held is None:
         return None
