@@ -81,12 +81,13 @@ class Limits(Part):
 
 
 class Usage(Part):
-    """Tokens of one model call."""
+    """Tokens of one model call. estimated: the endpoint did not tell all of them, or the answer broke off."""
 
     input: Count = 0
     output: Count = 0
     cache_read: Count = 0
     cache_write: Count = 0
+    estimated: Added[bool] = None
 
 
 class ToolCall(Part):

@@ -24,7 +24,11 @@ def read(text: str) -> Json:
     try:
         return _read(text)
     except _Unreadable as error:
-        return {UNREADABLE: f"{error}: {ascii(text[:_SHOWN])[1:-1]}{'…' if len(text) > _SHOWN else ''}"}
+        return unreadable(str(error), text)
+
+
+def unreadable(why: str, text: str) -> Json:
+    return {UNREADABLE: f"{why}: {ascii(text[:_SHOWN])[1:-1]}{'…' if len(text) > _SHOWN else ''}"}
 
 
 def _read(text: str) -> Json:
@@ -34,7 +38,9 @@ def _read(text: str) -> Json:
         raise _Unreadable(f"longer than {LONGEST} characters")
     _check_depth(text)
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_no)
+        value = json.loads(
+            text, object_pairs_hook=only_once, parse_int=_integer, parse_float=_float, parse_constant=_no
+        )
         text.encode()
         json.dumps(value, ensure_ascii=False).encode()
     except _Unreadable:
@@ -60,7 +66,8 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Json:
+def only_once(pairs: list[tuple[str, Any]]) -> Json:
+    """A JSON object. Raises ValueError where a key is there twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _Unreadable("a key is there twice")

@@ -91,7 +91,8 @@ def _spent(view: RunView, fact: object) -> dict[str, object]:
     """A model call is a step, and its cost and tokens add up."""
     if not isinstance(fact, Spent):
         return {}
-    used = {name: getattr(view.usage, name) + getattr(fact.usage, name) for name in Usage.model_fields}
+    counts = ("input", "output", "cache_read", "cache_write")
+    used = {name: getattr(view.usage, name) + getattr(fact.usage, name) for name in counts}
     return {
         "steps": view.steps + 1,
         "cost_micro_usd": view.cost_micro_usd + fact.cost_micro_usd,
