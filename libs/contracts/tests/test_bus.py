@@ -16,6 +16,7 @@ from contracts.events import Draft, Event
 from contracts.examples import EXAMPLES
 from contracts.facts import PersonSaid
 from contracts.history import History
+from contracts.model_wait import ModelWait
 from contracts.parts import Json
 from contracts.subjects import RunKey
 from turngate.testing import Server
@@ -246,6 +247,25 @@ async def test_who_stops_taking_answers_what_is_in_hand_hears_nothing_more_and_m
 async def test_nobody_there_to_answer_is_an_outage(house: House) -> None:
     with pytest.raises(Outage, match=r"ask\.approvals\.decide"):
         await (await house.bus("gateway")).ask("ask.approvals.decide", {})
+
+
+async def test_that_runs_wait_for_their_model_reaches_who_listens_and_no_text_does(house: House, key: RunKey) -> None:
+    heard: asyncio.Queue[tuple[RunKey, ModelWait | None]] = asyncio.Queue()
+    gateway, runner = await house.bus("gateway"), await house.bus("agent-runner")
+    wait = ModelWait(state="away", since=datetime(2026, 11, 30, 9, tzinfo=UTC), attempt=2, status="529")
+    await gateway.hear_model_waits(lambda key, wait: heard.put_nowait((key, wait)))
+    async with asyncio.timeout(SOON):
+        while heard.empty():  # until the broker knows across accounts who listens
+            await runner.live(key, {"step": 1, "text": "Hel"})
+            await runner.nc.publish(f"live.{key.tenant}.{key.run}.model", b'{"state":"asleep"}')
+            await runner.send_model_wait(key, wait)
+            await runner.nc.flush()
+            await gateway.nc.flush()
+        await runner.send_model_wait(key, None)
+        said = [await heard.get()]
+        while said[-1][1] is not None:
+            said.append(await heard.get())
+    assert said == [(key, wait)] * (len(said) - 1) + [(key, None)]
 
 
 async def test_a_running_models_words_reach_who_listens_to_that_run_while_they_listen(

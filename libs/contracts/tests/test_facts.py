@@ -49,6 +49,19 @@ def test_there_is_no_golden_file_without_a_fact() -> None:
     assert {file.stem for file in golden.FOLDER.glob("*.json")} == set(golden.KINDS) == set(golden.FACTS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [("agent.run-ended", {"uncertain_micro_usd": 91_000}), ("agent.reply-given", {"usage": {"estimated": True}})],
+)
+def test_what_was_added_to_a_fact_is_read_where_it_was_written(kind: str, fields: dict[str, Any]) -> None:
+    recorded = json.loads((golden.FOLDER / f"added/{kind}.json").read_bytes())
+    fact = events.from_document(recorded).fact
+    assert fact is not None
+    said = fact.model_dump(mode="json")
+    assert said == recorded["data"]
+    assert all(said[name] == value or value.items() <= said[name].items() for name, value in fields.items())
+
+
 # The catalogue
 
 

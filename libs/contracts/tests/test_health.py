@@ -42,6 +42,16 @@ def test_it_is_ready_as_soon_as_it_is() -> None:
         assert get(f"{url}/readyz?from=a-probe") == (200, "policy is ready\n")
 
 
+def test_what_is_not_as_it_should_be_is_said_and_it_is_ready_all_the_same() -> None:
+    server = health.serve("policy", 0, lambda: True, conditions=lambda: ["The model is away (529)", "and more"])
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        assert get(f"{url}/readyz") == (200, "policy is ready\nThe model is away (529)\nand more\n")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_what_it_counted_is_read_by_prometheus() -> None:
     APPENDED.labels("test.fact-counted").inc(3)
     with served() as url:

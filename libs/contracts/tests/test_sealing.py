@@ -1,6 +1,7 @@
 """Personal data is sealed under the run's key: read with it, unreadable without, lost with it, and the chain holds."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -186,6 +187,13 @@ def test_who_gets_an_opened_document_can_check_its_chain(kind: str) -> None:
     assert opened.payload == event.payload
     again = events.from_document(event.document(), 8)
     assert (again.payload, again.fact) == (event.payload, as_read(event).fact)
+
+
+@given(kinds)
+def test_an_event_that_is_opened_is_no_more_recent_than_it_was(kind: str) -> None:
+    sealed = as_read(golden.sealed_event(kind))
+    assert events.opened(sealed, DATA_KEY).recent
+    assert not events.opened(replace(sealed, recent=False), DATA_KEY).recent
 
 
 def test_a_value_that_stands_where_a_placeholder_was_is_shown_to_nobody_who_has_the_key() -> None:

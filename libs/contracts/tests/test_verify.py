@@ -410,6 +410,8 @@ UNFAIR: list[tuple[str, int, str, Story]] = [
     ("a cost over the limit", 6, "4001 micro-USD of at most 4000", [started(), unfinished(4_000), replied(1)]),
     ("steps that the end leaves out", 6, "counts 1 steps", change(RELEASED, f.RunEnded, steps=1)),
     ("cost that the end leaves out", 6, "counts 1999 micro-USD", change(RELEASED, f.RunEnded, cost_micro_usd=1_999)),
+    ("what may be owed beyond the limit", 6, "4001 micro-USD, with what may be owed, of at most 4000",
+     change(RELEASED, f.RunEnded, uncertain_micro_usd=2_001)),
 ]  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import nats
 import psycopg
 from agent_runner import app
-from agent_runner.domain import READS
 from agent_runner.ledger import Away
+from agent_runner.run import READS
 from agent_runner.settings import Settings
 from contracts import service
 from contracts.asks import CATALOGUE as ASK_CATALOGUE

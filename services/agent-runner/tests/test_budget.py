@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from agent_runner.answer import Answer
 from agent_runner.budgets import Budgets
-from agent_runner.domain import DayFull
+from agent_runner.endings import DayFull
 from agent_runner.ledger import Ledger, Pool
 from agent_runner.settings import Settings
 from contracts.events import Event

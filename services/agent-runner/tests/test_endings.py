@@ -1,7 +1,8 @@
 """The ends that the agent gives a run: what it may cost, how long it may take, and what nobody could handle."""
 
 import pytest
-from agent_runner.domain import DayFull, abandoned, out_of_days_money, out_of_money, overdue
+from agent_runner.domain import abandoned, overdue
+from agent_runner.endings import DayFull, out_of_days_money, out_of_money
 from contracts.facts import RunEnded
 from contracts.parts import Limits
 

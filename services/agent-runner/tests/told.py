@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent_runner.answer import Answer, usable
-from agent_runner.domain import Ask, Run, fold, next_step, word_of
+from agent_runner.domain import Ask, next_step, word_of
 from agent_runner.profiles import Profiles
+from agent_runner.run import Run, fold
 from agent_runner.transcript import Message, messages
 from contracts.events import Draft, Event
 from contracts.facts import CustomerSaid, Fact, RunEnded, RunStarted, TurnExecuted, TurnProposed, TurnRefused

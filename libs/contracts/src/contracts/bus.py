@@ -13,6 +13,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from pydantic import TypeAdapter
 
 from contracts import connection, events, subjects
 from contracts.answers import No
@@ -20,6 +21,7 @@ from contracts.datakeys import JetStreamKeys, KeyRing
 from contracts.errors import Forbidden, Outage
 from contracts.events import Event
 from contracts.hearing import Hearing
+from contracts.model_wait import ModelWait
 from contracts.parts import Json
 from contracts.requests import Refusal, Requests, refusal
 from contracts.settings import ACK_WAIT, ServiceSettings
@@ -30,6 +32,7 @@ from contracts.tracing import headers, span
 
 logger = structlog.get_logger()
 
+WAIT: TypeAdapter[ModelWait | None] = TypeAdapter(ModelWait | None)
 Handler = Callable[[Event], Awaitable[object]]
 Answer = Callable[[Json], Awaitable[Json]]
 
@@ -52,6 +55,8 @@ class Bus:
         self._outages: tuple[type[Exception], ...] = (Outage, *outages)
         self._requests = Requests(nc)
         self._hearing = Hearing(nc, service, self._requests, self._outages, ack_wait)
+        # What whoever asks whether the service is ready is told besides: lines, none where all is well.
+        self.conditions: list[Callable[[], list[str]]] = []
         # Lines that the service has beside its own, each on a connection of its own.
         self.beside: list[Bus] = []
         self._answering: set[asyncio.Task[None]] = set()
@@ -198,6 +203,20 @@ class Bus:
         finally:
             with suppress(nats.errors.Error, OSError):
                 await subscription.unsubscribe()
+
+    async def send_model_wait(self, key: RunKey, wait: ModelWait | None) -> None:
+        """That a run waits for its model, or with None that it does no more: for whoever listens now."""
+        await self.nc.publish(subjects.model_wait(key), wait.model_dump_json().encode() if wait else b"null")
+
+    async def hear_model_waits(self, handler: Callable[[RunKey, ModelWait | None], object]) -> None:
+        """Gives what is said of runs that wait for their model to `handler`, for as long as the connection lasts."""
+
+        async def arrived(message: Msg) -> None:
+            with suppress(ValueError):
+                wait = WAIT.validate_json(message.data)
+                handler(subjects.waiting_run(message.subject), wait)
+
+        self._subscriptions.append(await self.nc.subscribe(subjects.MODEL_WAITS, cb=arrived))
 
     async def set_timer(self, name: str, at: datetime, body: Json) -> None:
         """Has `body` delivered to this service's `hear_timers` at a time. The same name set again replaces it."""

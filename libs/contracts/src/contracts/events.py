@@ -231,7 +231,8 @@ def opened(event: Event, data_key: DataKey | Gone) -> Event:
     """An event that was read while its key was not in hand, read again with it. Raises CorruptLog if it misfits."""
     try:
         document = event.document()
-        return from_document(document, event.sequence, event.payload, type(event.key), lambda _: data_key)
+        again = from_document(document, event.sequence, event.payload, type(event.key), lambda _: data_key)
+        return again if event.recent else replace(again, recent=False)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptLog(
             f"What is sealed in event {event.ordinal} of {event.key.run} cannot be read: {error}"

@@ -159,13 +159,17 @@ class ReplyGiven(Fact):
 
 @said_by("agent", "run-ended", terminal=True)
 class RunEnded(Fact):
-    """`reason` is for the operator: no internals. `steps` and `cost_micro_usd` are the run's totals."""
+    """`reason` is for the operator: no internals. `steps` and `cost_micro_usd` are the run's totals.
+
+    uncertain_micro_usd: what may have to be paid beside that, for requests of which nobody knows what came.
+    """
 
     status: Literal["resolved", "escalated", "budget_exhausted", "failed"]
     reason: Personal[Text]
     steps: Count
     cost_micro_usd: Count
     handover: Personal[Text | None] = None
+    uncertain_micro_usd: Added[Count] = None
 
 
 # The tools services

@@ -7,9 +7,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 
-def serve(name: str, port: int, ready: Callable[[], bool], host: str = "127.0.0.1") -> ThreadingHTTPServer:
+def nothing_more() -> list[str]:
+    return []
+
+
+def serve(
+    name: str,
+    port: int,
+    ready: Callable[[], bool],
+    host: str = "127.0.0.1",
+    conditions: Callable[[], list[str]] = nothing_more,
+) -> ThreadingHTTPServer:
     """Starts answering on a thread of its own; `shutdown()` ends it. Who is ready says its name: whoever asks may have
-    come to another's port."""
+    come to another's port. Behind it stands, a line each, what is not as it should be though the service is ready."""
 
     class Health(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -19,7 +29,7 @@ def serve(name: str, port: int, ready: Callable[[], bool], host: str = "127.0.0.
             elif path == "/healthz":
                 self._answer(200, b"ok\n")
             elif path == "/readyz":
-                self._answer(*((200, f"{name} is ready\n".encode()) if ready() else (503, b"not ready\n")))
+                self._answer(*((200, _lines(f"{name} is ready", *conditions())) if ready() else (503, b"not ready\n")))
             else:
                 self._answer(404, b"here are /healthz, /readyz and /metrics\n")
 
@@ -36,3 +46,7 @@ def serve(name: str, port: int, ready: Callable[[], bool], host: str = "127.0.0.
     server = ThreadingHTTPServer((host, port), Health)
     threading.Thread(target=server.serve_forever, daemon=True, name="health").start()
     return server
+
+
+def _lines(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()

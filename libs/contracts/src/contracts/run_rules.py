@@ -140,6 +140,11 @@ class RunRules:
             self._wrong(6, f"the run's end counts {end.steps} steps, the log {self._steps}.")
         if end.cost_micro_usd < self._cost:
             self._wrong(6, f"the run's end counts {end.cost_micro_usd} micro-USD, the log {self._cost}.")
+        assert self._started is not None  # noqa: S101 - event 0 was checked
+        if end.uncertain_micro_usd:
+            most = self._started.limits.max_cost_micro_usd
+            if (taken := end.cost_micro_usd + end.uncertain_micro_usd) > most:
+                self._wrong(6, f"{taken} micro-USD, with what may be owed, of at most {most}.")
         # Rule 7. A decline in an older log does not say that it hands over, and such a run may have ended as it did.
         for decline in standing(self._events) if end.status == "resolved" else ():
             if decline.hands_over:

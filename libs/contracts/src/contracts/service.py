@@ -76,7 +76,11 @@ async def _run(
     with ExitStack() as stack:
         if settings.health_port is not None:
             server = health.serve(
-                name, settings.health_port, lambda: ready is not None and ready.connected, settings.health_host
+                name,
+                settings.health_port,
+                lambda: ready is not None and ready.connected,
+                settings.health_host,
+                lambda: [line for condition in (ready.conditions if ready else ()) for line in condition()],
             )
             stack.callback(server.shutdown)
         try:

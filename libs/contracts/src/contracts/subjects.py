@@ -71,3 +71,19 @@ def parse(subject: str) -> tuple[RunKey, str]:
 def live(key: RunKey) -> str:
     """Where the text of a running model call streams."""
     return f"live.{key.tenant}.{key.run}"
+
+
+# Where runs say that they wait for their model: beside the text, so that whoever hears the one need not hear the other.
+MODEL_WAITS = "live.*.*.model"
+
+
+def model_wait(key: RunKey) -> str:
+    return f"{live(key)}.model"
+
+
+def waiting_run(subject: str) -> RunKey:
+    """The run that such a subject names. Raises BadToken for any other."""
+    match subject.split("."):
+        case "live", tenant, run, "model":
+            return RunKey(tenant, run)
+    raise BadToken(f"{subject[:200]!r} is not the subject of a run that waits.")

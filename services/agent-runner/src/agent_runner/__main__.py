@@ -7,7 +7,7 @@ import psycopg
 from contracts import service
 
 from agent_runner import app
-from agent_runner.domain import READS
+from agent_runner.run import READS
 from agent_runner.settings import Settings
 
 

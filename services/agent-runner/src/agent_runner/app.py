@@ -14,15 +14,17 @@ from contracts.subjects import TENANTS
 from psycopg_pool import AsyncConnectionPool
 
 from agent_runner.budgets import Budgets
+from agent_runner.calls import Calls
 from agent_runner.catalogue import Catalogue
-from agent_runner.domain import READS
 from agent_runner.handlers import Agent
 from agent_runner.ledger import Ledger, must_be_bound_by_row_security, until_back
 from agent_runner.model import HOW_TO_SET_THE_KEY, Model
 from agent_runner.prices import Prices
 from agent_runner.profiles import Profiles
+from agent_runner.run import READS
 from agent_runner.settings import Settings
 from agent_runner.spending import Spending
+from agent_runner.waits import Waits
 
 logger = structlog.get_logger()
 
@@ -47,11 +49,14 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     budgets, line = Budgets(ledger), JetStreamLog(bus.nc, stream=TENANTS)
     whole_log = JetStreamLog(bus.nc, reads=READS | DECLINES, keys=bus.keys)
     bus.on_error += [line.on_error, whole_log.on_error]
+    waits = Waits(bus.send_model_wait)
+    await stack.enter_async_context(waits.running())
+    bus.conditions.append(waits.in_words)
     agent = Agent(
         log=log,
         whole_log=whole_log,
         bus=bus,
-        model=model,
+        calls=Calls(log, bus, model, ledger, waits, timedelta(seconds=settings.model_deadline_s)),
         ledger=ledger,
         catalogue=Catalogue(bus),
         profiles=Profiles.load(),

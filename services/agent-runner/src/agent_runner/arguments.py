@@ -38,9 +38,7 @@ def _read(text: str) -> Json:
         raise _Unreadable(f"longer than {LONGEST} characters")
     _check_depth(text)
     try:
-        value = json.loads(
-            text, object_pairs_hook=only_once, parse_int=_integer, parse_float=_float, parse_constant=_no
-        )
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_no)
         text.encode()
         json.dumps(value, ensure_ascii=False).encode()
     except _Unreadable:
@@ -66,8 +64,7 @@ def _check_depth(text: str) -> None:
             depth -= 1
 
 
-def only_once(pairs: list[tuple[str, Any]]) -> Json:
-    """A JSON object. Raises ValueError where a key is there twice."""
+def _object(pairs: list[tuple[str, Any]]) -> Json:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _Unreadable("a key is there twice")

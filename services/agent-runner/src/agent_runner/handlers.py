@@ -1,16 +1,15 @@
 """What the agent does about what it hears: asks the model, and says what came of it."""
 
 import asyncio
+import time
 from collections import defaultdict
-from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 
 import structlog
 from contracts.bus import Bus
 from contracts.errors import Outage
 from contracts.events import Draft, Event
-from contracts.facts import Fact, ReplyGiven, RunStarted
+from contracts.facts import Fact, ReplyGiven, RunEnded, RunStarted
 from contracts.handler import respond
 from contracts.history import History
 from contracts.log import Log
@@ -20,29 +19,30 @@ from contracts.subjects import RunKey, parse
 
 from agent_runner import request
 from agent_runner.answer import Answer
+from agent_runner.calls import Calls
 from agent_runner.catalogue import Catalogue, NoToolset
 from agent_runner.declined import any_declined
-from agent_runner.domain import (
-    Ask,
+from agent_runner.domain import Ask, abandoned, awaits_customer, next_step, overdue, word_of
+from agent_runner.endings import (
     DayFull,
-    Run,
-    abandoned,
-    awaits_customer,
+    RunFull,
+    TooOften,
+    asked_too_often,
     ended,
-    next_step,
     out_of_days_money,
     out_of_money,
-    overdue,
-    word_of,
 )
-from agent_runner.ledger import Ledger, until_back
+from agent_runner.ledger import Ledger
 from agent_runner.metrics import REUSED
-from agent_runner.model import Model, NotTaken, Unusable
+from agent_runner.model import ModelAway, Unusable
 from agent_runner.prices import NoPrice, Price, Prices
 from agent_runner.profiles import Profiles, Unknown
 from agent_runner.request import Request
+from agent_runner.run import Run
 
 logger = structlog.get_logger()
+
+RECENT = 1.0  # seconds for which what was read of a run is taken for how it stands
 
 
 class Agent:
@@ -57,7 +57,7 @@ class Agent:
         log: Log,
         whole_log: Log,
         bus: Bus,
-        model: Model,
+        calls: Calls,
         ledger: Ledger,
         catalogue: Catalogue,
         profiles: Profiles,
@@ -70,7 +70,7 @@ class Agent:
         self._log = log
         self._whole_log = whole_log
         self._bus = bus
-        self._model = model
+        self._calls = calls
         self._ledger = ledger
         self._catalogue = catalogue
         self._profiles = profiles
@@ -87,18 +87,23 @@ class Agent:
         async def react(history: History, event: Event) -> Draft | None:
             nonlocal word
             step = next_step(history.events, event)
-            if step is None:
-                return None
-            if not isinstance(step, Ask):
-                return Draft(step, event)
-            if word is None:
-                async with self._shares[event.key.tenant]:
-                    word = await self._say(step.run, event)
-            return Draft(word, event)
+            if isinstance(step, Ask) and word is None:
+                word = await self._say(step.run, event)
+            fact = word if isinstance(step, Ask) else step
+            return Draft(await self._with_uncertain(history, fact), event) if fact else None
 
         if isinstance(event.fact, RunStarted):
             await self._set_timer(event, "life", self._run_life)
-        said = await respond(await self._log_for_the_end(event), event, react)
+        try:
+            said = await respond(await self._log_for_the_end(event), event, react)
+        except ModelAway as error:
+            # It is said to be away until it is asked again, which is once the run has been read again.
+            await self._calls.pause(event.key, error.wait)
+            raise
+        except BaseException:
+            await self._calls.over(event.key)
+            raise
+        await self._calls.over(event.key)
         if said is None and isinstance(event.fact, ReplyGiven):
             await self._mind_a_silent_customer(event)
 
@@ -111,15 +116,12 @@ class Agent:
 
     # Asking the model
 
-    async def _say(self, run: Run, due: Event) -> Fact:
-        """The model's answer to `due`, or why there is none."""
+    async def _say(self, run: Run, due: Event) -> Fact | None:
+        """The model's answer to `due`, or why there is none; None where the run has ended meanwhile."""
+        read_at = time.monotonic()
         try:
-            price = self._prices.of(self._model_of(run))
-            asked = await self._request(run, due, price)
-            if asked is None:
-                return out_of_money(run)
-            answer = await self._answer(asked, run, due, price)
-            return out_of_days_money(run, answer) if isinstance(answer, DayFull) else word_of(run, answer)
+            async with self._shares[due.key.tenant]:
+                return await self._ask_for(run, due, read_at)
         except (Unknown, NoToolset) as error:
             return ended(run, "failed", f"{error} The run was not worked on. Start it again with one that there is.")
         except NoPrice as error:
@@ -134,12 +136,49 @@ class Agent:
             logger.error("model unusable", reason=str(error), internals=error.internals, reference=_reference(due))
             return ended(run, "failed", f"{error} Reference: {_reference(due)}.")
 
-    async def _request(self, run: Run, due: Event, price: Price) -> Request | None:
+    async def _ask_for(self, run: Run, due: Event, read_at: float) -> Fact | None:
+        price = self._prices.of(self._model_of(run))
+        taken = 0
+        while True:
+            asked = await self._request(run, due, price, taken)
+            if asked is None:
+                return out_of_money(run, taken)
+            stop("agent-runner.before-ledger")
+            known = await self._ledger.reserve(due, asked, run.cost_micro_usd, run.started.limits.max_cost_micro_usd)
+            match known:
+                case Answer():
+                    if await self._ledger.reused(due, known):
+                        REUSED.inc()
+                    return word_of(run, known)
+                case DayFull():
+                    return out_of_days_money(run, known)
+                case TooOften():
+                    return asked_too_often(run, known, None)
+                case RunFull():
+                    taken = known.taken
+                case None:
+                    break
+        # It may have had to wait, for its tenant's other calls or for another process that made this very call.
+        if time.monotonic() - read_at > RECENT and await self._calls.has_ended(due.key):
+            await self._ledger.release(due)
+            return None
+        answer = await self._calls.answer(asked, run, due, price)
+        return word_of(run, answer) if isinstance(answer, Answer) else answer
+
+    async def _with_uncertain(self, history: History, fact: Fact) -> Fact:
+        """A run's end says what may have to be paid beside what its log tells of."""
+        if not isinstance(fact, RunEnded) or history.started is None:
+            return fact
+        limit = history.started.limits.max_cost_micro_usd
+        uncertain = await self._ledger.uncertain(history.key, fact.cost_micro_usd, limit)
+        return fact.model_copy(update={"uncertain_micro_usd": uncertain}) if uncertain else fact
+
+    async def _request(self, run: Run, due: Event, price: Price, taken: int) -> Request | None:
         profile = self._profiles.profile(run.started.profile)
         prompt = self._profiles.prompt(run.started.prompt_version)
         try:
             tools = await self._catalogue.tools(due.key.tenant, run.started.toolset)
-            return request.build(run, prompt, tools, self._model_of(run), price, profile.max_tokens)
+            return request.build(run, prompt, tools, self._model_of(run), price, profile.max_tokens, taken)
         except (Outage, NoToolset):
             raise
         except Exception as error:
@@ -148,53 +187,6 @@ class Agent:
                 "The next question to the model could not be put together, and the run was stopped. A person must go "
                 "on with the ticket; the agent-runner's log file has the cause."
             ) from error
-
-    async def _answer(self, asked: Request, run: Run, due: Event, price: Price) -> Answer | DayFull:
-        stop("agent-runner.before-ledger")
-        known = await self._ledger.reserve(due, asked)
-        if isinstance(known, Answer) and await self._ledger.reused(due, known):
-            REUSED.inc()
-        if known is not None:
-            return known
-        stop("agent-runner.before-answer")
-        async with self._ledger.holding(due):
-            answer = await self._ask(asked, run.steps + 1, due, price)
-            stop("agent-runner.after-answer")
-            # It is paid for: it is held in hand until the ledger takes it.
-            kept = await until_back(partial(self._ledger.record, due, answer), "an answer of the model's")
-        stop("agent-runner.after-ledger")
-        return kept
-
-    async def _ask(self, asked: Request, step: int, due: Event, price: Price) -> Answer:
-        """The model's answer, its words shown as they come. Where there is none its reservation is given back, or is
-        uncertain from then on, if the request was sent and may have to be paid."""
-        shown = False
-
-        async def hear(text: str) -> None:
-            nonlocal shown
-            shown = True
-            await self._show(due, {"step": step, "text": text})
-
-        try:
-            answer = await self._model.ask(asked, price, hear)
-        except NotTaken as error:
-            await self._ledger.release(due)
-            await asyncio.sleep(error.wait)
-            raise
-        except Unusable:
-            await self._ledger.release(due)
-            raise
-        except Exception:
-            await self._ledger.lose(due)
-            raise
-        if shown:
-            await self._show(due, {"step": step, "done": True})
-        return answer
-
-    async def _show(self, due: Event, body: Json) -> None:
-        """Live text is forgotten anyway: no trouble with it may cost an answer."""
-        with suppress(Exception):
-            await self._bus.live(due.key, body)
 
     def _model_of(self, run: Run) -> str:
         return self._model_instead or run.started.model
@@ -217,9 +209,9 @@ class Agent:
         if since is None:
             return
 
-        def react(history: History, event: Event) -> Draft | None:
+        async def react(history: History, event: Event) -> Draft | None:
             end = overdue(history.events, event)
-            return Draft(end, None, key=f"{body['what']} {event.id}") if end else None
+            return Draft(await self._with_uncertain(history, end), None, f"{body['what']} {event.id}") if end else None
 
         await respond(await self._log_for_the_end(since), since, react)
 
@@ -237,9 +229,9 @@ class Agent:
         if head is None:
             return
 
-        def react(history: History, event: Event) -> Draft | None:
+        async def react(history: History, event: Event) -> Draft | None:
             end = abandoned(history.events, letter["service"], kind, reference)
-            return Draft(end, None, key=f"dead {reference}") if end else None
+            return Draft(await self._with_uncertain(history, end), None, f"dead {reference}") if end else None
 
         await respond(self._log, head, react)
 

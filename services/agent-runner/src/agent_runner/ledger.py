@@ -4,18 +4,20 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, TypeVar
 
 import psycopg
 import structlog
 from contracts.events import Event
 from contracts.settings import ACK_WAIT
+from contracts.subjects import RunKey
 from psycopg.types.json import Json as AsJson
 from psycopg_pool import AsyncConnectionPool
 
 from agent_runner.answer import Answer
-from agent_runner.domain import DayFull
+from agent_runner.endings import DayFull, RunFull, TooOften
 from agent_runner.request import Request
 from agent_runner.spending import Day
 
@@ -25,6 +27,7 @@ Pool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
 LOOKED_AT_EVERY = 0.25
 TRIED_EVERY = 0.5  # seconds, while the database is away
+MOST_UNKNOWN = 5  # requests of one step that may have to be paid, and brought no answer
 Away = psycopg.OperationalError
 
 
@@ -54,6 +57,17 @@ async def must_be_bound_by_row_security(pool: Pool) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How often a call was made, by whichever process; how many of these requests may have to be paid though no answer
+    came of them; since when, and for how many seconds, an answer has been waited for."""
+
+    requests: int
+    unknown: int
+    since: datetime
+    seconds: float
+
+
 class Ledger:
     """One line a model call, by the event that led to it. `holder` names this process among all that ask.
 
@@ -68,25 +82,35 @@ class Ledger:
         self._lease = lease
         self._holder = uuid.uuid4()
 
-    async def reserve(self, cause: Event, request: Request) -> Answer | DayFull | None:
-        """None: the call is ours to make. Else the answer that was recorded for it, or why the tenant's day has no room
-        for it: what its calls of today have cost, or may yet have cost, counts towards its budget.
+    async def reserve(
+        self, cause: Event, request: Request, spent: int = 0, limit: int | None = None
+    ) -> Answer | DayFull | RunFull | TooOften | None:
+        """None: the call is ours to make. Else the answer that was recorded for it, or why it is not made: the tenant's
+        day has no room for it, or its run has none (`limit`, of which the log tells that `spent` is spent); what calls
+        have cost, or may yet have cost, counts. Or it was made too often, and no answer came.
 
         While another living process makes the same call, waits for its answer; once that process has gone, takes over.
         """
         while True:
-            mine, answer, budget, taken = await self._call(
-                "select mine, answer, budget_micro_usd, taken_micro_usd"
-                " from ledger.reserve(%s, %s, %s, %s, %s, %s, %s, %s)",
+            mine, answer, budget, taken, of_run, unknown = await self._call(
+                "select mine, answer, budget_micro_usd, taken_micro_usd, run_taken_micro_usd, unknown"
+                " from ledger.reserve(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 *self._line(cause),
                 request.digest,
                 request.model,
                 self._holder,
                 request.at_most_micro_usd,
                 self._lease,
+                limit,
+                spent,
+                MOST_UNKNOWN,
             )
             if mine:
                 return None
+            if unknown is not None:
+                return TooOften(unknown)
+            if of_run is not None:
+                return RunFull(of_run)
             if budget is not None:
                 return DayFull(budget, taken, request.at_most_micro_usd)
             if answer is not None:
@@ -110,13 +134,23 @@ class Ledger:
         )
         return answer if held is None else Answer.model_validate(held)
 
-    async def release(self, cause: Event) -> None:
+    async def release(self, cause: Event) -> Tries:
         """Gives a reservation back: the call was not made, or nothing came of it."""
-        await self._hold(cause, None)
+        return await self._give_back(cause, is_unknown=False)
 
-    async def lose(self, cause: Event) -> None:
+    async def lose(self, cause: Event) -> Tries:
         """Gives a reservation up as uncertain: the call was made, and what came of it is not known."""
-        await self._call("select ledger.lose(%s, %s, %s, %s)", *self._line(cause), self._holder)
+        return await self._give_back(cause, is_unknown=True)
+
+    async def tries(self, cause: Event) -> Tries:
+        """What has become so far of a call that was reserved."""
+        return Tries(*await self._call("select * from ledger.tries(%s, %s, %s)", *self._line(cause)))
+
+    async def uncertain(self, key: RunKey, spent: int, limit: int) -> int:
+        """What a run's calls may have cost beside the `spent` that its log tells of, in micro-dollars; no more than
+        what is left of its limit, as no more than that was ever reserved."""
+        (taken,) = await self._call("select ledger.taken_of_run(%s, %s, %s)", key.tenant, key.run, spent)
+        return max(0, min(int(taken), limit) - spent)
 
     async def set_budget(self, tenant: str, day_micro_usd: int | None, sequence: int) -> None:
         """What the tenant's calls may cost a day from now on, as the fact of that sequence says; an older one counts
@@ -146,7 +180,11 @@ class Ledger:
         finally:
             task.cancel()
 
-    async def _hold(self, cause: Event, lease: float | None) -> None:
+    async def _give_back(self, cause: Event, *, is_unknown: bool) -> Tries:
+        line = (*self._line(cause), self._holder, is_unknown)
+        return Tries(*await self._call("select * from ledger.give_back(%s, %s, %s, %s, %s)", *line))
+
+    async def _hold(self, cause: Event, lease: float) -> None:
         await self._call("select ledger.hold(%s, %s, %s, %s, %s)", *self._line(cause), self._holder, lease)
 
     @staticmethod

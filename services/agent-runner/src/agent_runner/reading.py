@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.parts import Json, Usage
+from contracts.strict import unique
 
 from agent_runner import answer as answers
 from agent_runner import arguments
@@ -232,7 +233,7 @@ def _parse(data: bytes) -> Json:
     text = data.decode()
     # Arguments that come whole are read as strictly as those that come in pieces: no key is there twice.
     strict = '"input"' in text
-    event: Any = json.loads(text, object_pairs_hook=arguments.only_once) if strict else json.loads(text)
+    event: Any = json.loads(text, object_pairs_hook=unique) if strict else json.loads(text)
     if not isinstance(event, dict) or not isinstance(event["type"], str):
         raise ValueError("no event")
     return event

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from contracts.canonical import canonical
 
-from agent_runner.domain import Run
 from agent_runner.prices import Price
 from agent_runner.profiles import Prompt
+from agent_runner.run import Run
 from agent_runner.transcript import messages
 
+# Of a token whose number nobody tells. English has about four, Chinese about three: what is estimated is not too low.
+BYTES_PER_TOKEN = 2
 LEAST_OUTPUT = 512  # tokens; with less than that an answer is not worth asking for
 
 
@@ -26,6 +28,7 @@ class Request:
     """One call of the Messages API: `body` is the JSON that is sent.
 
     `max_tokens` is how long the answer may be; `at_most_micro_usd` is what it may cost and therefore what is reserved.
+    `prompt_bytes` are more than the tokens of what is sent.
     """
 
     model: str
@@ -34,16 +37,20 @@ class Request:
     tools_digest: str
     max_tokens: int
     at_most_micro_usd: int
+    prompt_bytes: int
 
 
-def build(run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most: int) -> Request | None:
+def build(
+    run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most: int, taken: int | None = None
+) -> Request | None:
     """The request for what the run owes next, `most` tokens of output at most; None if the run's money does not reach.
+    `taken` is what of it is spent or may be owed, in micro-dollars, where that is more than the log tells.
 
     A token is at least one byte, so the bytes of a prompt bound its tokens: the limit holds whatever the text is.
     """
     said = canonical(messages(run.conversation(), prompt.ticket))
     prompt_tokens = len(said) + len(prompt.system.encode()) + len(tools.offered)
-    left = run.started.limits.max_cost_micro_usd - run.cost_micro_usd
+    left = run.started.limits.max_cost_micro_usd - max(run.cost_micro_usd, taken or 0)
     max_tokens = min(most, price.affordable_output(prompt_tokens, left))
     if max_tokens < min(LEAST_OUTPUT, most):
         return None
@@ -55,6 +62,7 @@ def build(run: Run, prompt: Prompt, tools: Tools, model: str, price: Price, most
         tools_digest=tools.digest,
         max_tokens=max_tokens,
         at_most_micro_usd=price.at_most(prompt_tokens, max_tokens),
+        prompt_bytes=prompt_tokens,
     )
 
 

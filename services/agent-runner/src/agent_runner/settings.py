@@ -10,6 +10,7 @@ class Settings(DatabaseSettings, IdentitySettings):
 
     model: asked instead of the model that a run names.
     model_timeout_s: how long the model may stay silent in the middle of an answer.
+    model_deadline_s: how long a run waits, in one step, for a model that is away or overloaded; then it fails.
     calls_per_tenant: model calls of one tenant at a time in this process.
     run_life_s: after so long a run that has not ended is handed to a person.
     chat_idle_s: after so long without a word from the customer a chat is over.
@@ -25,6 +26,7 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     model: str | None = None
     model_timeout_s: float = 120
+    model_deadline_s: float = 3600
     calls_per_tenant: int = 64
     run_life_s: int = 7 * 24 * 3600
     chat_idle_s: int = 24 * 3600
