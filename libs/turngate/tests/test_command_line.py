@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import psycopg
 import pytest
 from rich.cells import cell_len
@@ -21,6 +22,7 @@ from turngate.running import RunningSystem, temporary_system
 
 TURNGATE = Path(sys.executable).with_name("turngate")
 RUN = "TCK-2004-1"
+OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +188,34 @@ def test_no_password_is_printed_and_the_database_is_reached_without_one(system: 
     with psycopg.connect(found["postgres_url"]) as connection:
         assert connection.execute("select current_database()").fetchone() == ("turngate",)
     assert (system.data / "pgpass").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_sign_in_link_is_shown_to_the_owner_and_is_the_only_way_to_the_people_of_the_demo(
+    system: RunningSystem,
+) -> None:
+    secret_file = system.data / "issuer" / "secret"
+    secret = secret_file.read_text().strip()
+    shown, as_json = turngate(system, "status").stdout, turngate(system, "status", "--json").stdout
+    [link] = re.findall(rf"http://\S*{secret}\S*", shown)
+
+    assert secret_file.stat().st_mode & 0o777 == 0o600
+    assert secret not in as_json
+    assert [file.name for file in (system.data / "logs").iterdir() if secret in file.read_text(errors="replace")] == []
+
+    with httpx.Client(follow_redirects=True, trust_env=False, timeout=30) as another_account:
+        told = another_account.get(system.url)
+        assert (told.status_code, told.url.path) == (403, "/authorize")
+        assert "turngate status prints it again" in told.text
+        token = another_account.post(f"{system.state.issuer_url}/token", json={"as": "sam", "tenant": "acme"})
+        assert token.status_code == 401
+    with httpx.Client(follow_redirects=True, trust_env=False, timeout=30) as owner:
+        people = owner.get(link)
+        assert (people.status_code, people.url.path) == (200, "/authorize")
+        assert secret not in str(people.url)
+        choice = dict(people.url.params) | {"as": "sam", "tenant": "acme"}
+        inside = owner.post(f"{system.state.issuer_url}/authorize", data=choice, headers=OWN_PAGE)
+        assert (inside.status_code, str(inside.url)) == (200, f"{system.url}/tickets")
+        assert secret not in " ".join(f"{one.url} {one.headers} {one.text}" for one in (inside, *inside.history))
 
 
 # Pipes

@@ -288,10 +288,14 @@ def test_a_detached_system_is_ready_when_the_command_returns_and_stops_when_told
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([TURNGATE, *arguments], env=environ, capture_output=True, text=True)
 
-    up = command("up", "--detach", "--port", "0", "--json")
+    up = command("up", "--detach", "--port", "0")
     assert up.returncode == 0, up.stderr
-    pid = json.loads(up.stdout)["pid"]
+    running = json.loads(command("status", "--json").stdout)
+    pid = running["pid"]
     try:
+        secret = (data_dir / "issuer" / "secret").read_text().strip()
+        assert f"{running['issuer_url']}/enter?key={secret}\n" in up.stdout
+        assert secret not in (data_dir / "logs" / "system.log").read_text()
         assert json.loads(command("status", "--json").stdout)["healthy"]
         twice = command("up", "--detach", "--port", "0")
         assert twice.returncode == 1

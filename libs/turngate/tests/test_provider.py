@@ -10,6 +10,7 @@ import pytest
 from contracts.identity import InvalidToken, Verifier
 from contracts.identity import Issuer as Believed
 from starlette.testclient import TestClient
+from turngate.entrance import Entrance
 from turngate.issuer import AUDIENCE, CLIENT, CLIENT_SECRET, ISSUER, Issuer
 from turngate.people import everybody, tenants_directory
 from turngate.provider import app, challenge_of, is_callback, main
@@ -33,7 +34,16 @@ def issuer(tmp_path: Path) -> Issuer:
 
 @pytest.fixture
 def client(issuer: Issuer) -> TestClient:
-    application = app(issuer, everybody(tenants_directory()), SECRET)
+    """Of the owner of the data directory, who has opened the link."""
+    client = other_account(issuer)
+    assert client.get("/enter", params={"key": issuer.secret}).status_code == 303
+    client.headers["Authorization"] = f"Bearer {issuer.secret}"
+    return client
+
+
+def other_account(issuer: Issuer) -> TestClient:
+    """Of anybody else who reaches the port."""
+    application = app(issuer, everybody(tenants_directory()), SECRET, "http://127.0.0.1:8100")
     return TestClient(application, base_url="http://127.0.0.1:7000", follow_redirects=False)
 
 
@@ -196,6 +206,87 @@ def test_what_was_asked_is_handed_on_unchanged_and_inert(client: TestClient) -> 
     assert "form-action 'self' http://127.0.0.1:8100;" in policy
 
 
+# Who is let in
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize("key", ["", "wrong", "é", "\ud800", None])
+def test_without_the_secret_of_the_data_directory_nobody_gets_anything(issuer: Issuer, key: str | None) -> None:
+    client = other_account(issuer)
+    params = {} if key is None else {"key": key.encode(errors="replace")}
+    entered = client.get("/enter", params=params)
+    bearer = {} if key is None else {"Authorization": b"Bearer " + key.encode(errors="replace")}
+    with_a_cookie = {"Cookie": f"{Entrance(issuer.secret).cookie}=99999999999.{'0' * 64}"}
+
+    assert entered.status_code == 403
+    assert "set-cookie" not in entered.headers
+    for headers in ({}, with_a_cookie):
+        assert client.get("/authorize", params=ASKED, headers=headers).status_code == 403
+        chosen = client.post("/authorize", data=ASKED | {"as": "sam", "tenant": "acme"}, headers=headers | OWN_PAGE)
+        assert chosen.status_code == 403
+        assert "location" not in chosen.headers
+        assert "Sam" not in client.get("/authorize", params=ASKED, headers=headers).text
+    for answer in (
+        client.post("/token", json={"as": "sam", "tenant": "acme"}, headers=bearer),
+        client.post("/token", json={"as": "mallory"}, headers=bearer),
+        client.get("/people", headers=bearer),
+    ):
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert "access_token" not in answer.text
+        assert "alex" not in answer.text
+
+
+def test_the_link_leaves_its_secret_nowhere_and_leads_to_the_console(issuer: Issuer) -> None:
+    client = other_account(issuer)
+    entered = client.get("/enter", params={"key": issuer.secret})
+
+    assert (entered.status_code, entered.headers["location"]) == (303, "http://127.0.0.1:8100")
+    assert (entered.headers["cache-control"], entered.headers["referrer-policy"]) == ("no-store", "no-referrer")
+    cookie = entered.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=lax", "Path=/authorize"} <= set(cookie.split("; "))
+    assert "Domain" not in cookie
+    assert issuer.secret not in f"{entered.headers} {entered.text}"
+    assert "Sam" in client.get("/authorize", params=ASKED).text
+    # the cookie opens the page and nothing else
+    assert client.post("/token", json={"as": "sam"}, headers={"Cookie": cookie}).status_code == 401
+
+
+def test_the_cookie_of_the_entrance_ends_and_cannot_be_prolonged() -> None:
+    now = 1_000_000.0
+    entrance = Entrance("a secret", lambda: now)
+    kept = entrance.cookie_value()
+    until, _, signature = kept.partition(".")
+
+    assert entrance.is_open_to(kept)
+    assert not entrance.is_open_to(f"{int(until) + 1}.{signature}")
+    assert not Entrance("another", lambda: now).is_open_to(kept)
+    for false in ("", ".", until, f"{until}.", f".{signature}", "x.y", "\ud800.\ud800"):
+        assert not entrance.is_open_to(false)
+    now += 12 * HOUR
+    assert not entrance.is_open_to(kept)
+
+
+def test_the_secret_is_its_owners_alone_the_same_at_every_start_and_renewed_once_others_could_read_it(
+    issuer: Issuer,
+) -> None:
+    first, file = issuer.secret, issuer.home / "secret"
+    assert len(first) >= 40
+    assert file.stat().st_mode & 0o777 == 0o600
+    issuer.prepare()
+    assert issuer.secret == first
+    file.chmod(0o640)
+    issuer.prepare()
+    assert issuer.secret != first
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_issuer_names_the_address_where_it_listens_whatever_a_caller_calls_it(issuer: Issuer) -> None:
+    client = other_account(issuer)
+    document = client.get("/.well-known/openid-configuration", headers={"Host": "localhost:9999"}).json()
+    assert document["token_endpoint"] == "http://127.0.0.1:7000/token"
+
+
 # The command line's way
 
 
@@ -208,7 +299,7 @@ def test_programs_of_this_machine_get_a_token_by_name(client: TestClient, verifi
     refused = client.post("/token", json={"as": "mallory"})
     assert refused.status_code == 404
     assert "alex (acme)" in refused.json()["detail"]
-    assert client.post("/token", content=b'{"as": "sam"}').status_code == 401
+    assert client.post("/token", content=b'{"as": "sam"}', auth=(CLIENT, "false")).status_code == 401
     assert client.post("/token", json=["sam"]).status_code == 400
 
 

@@ -51,6 +51,7 @@ class World:
 
     url: str
     sign_in_url: str
+    sign_in_link: str
     settings: Settings
     desk: Desk
     others: Others
@@ -85,6 +86,7 @@ class World:
         self, client: httpx.AsyncClient, person: str, tenant: str = "acme", go_on: str = "/tickets"
     ) -> httpx.Response:
         """Goes to the issuer and says who is there: its answer leads back to the console."""
+        await client.get(self.sign_in_link)
         led = await client.get("/sign-in", params={"next": go_on})
         asked = httpx.URL(led.headers["location"])
         form = dict(asked.params) | {"as": person, "tenant": tenant}
@@ -172,6 +174,7 @@ async def build(nats: NatsAccess, database: Database, home: Path, port: int | No
         yield World(
             url=f"http://127.0.0.1:{settings.http_port}",
             sign_in_url=sign_in_url,
+            sign_in_link=f"{sign_in_url}/enter?key={issuer.secret}",
             settings=settings,
             desk=desk,
             others=Others({author: await _log_of(nats, name, stack) for name, author in AUTHORS.items()}),

@@ -35,6 +35,8 @@ async def test_who_is_not_signed_in_is_led_there_and_back(world: World) -> None:
         assert (led.status_code, led.headers["location"]) == (303, "/sign-in?next=/approvals%3Fx%3D1")
         issuer = (await nobody.get(led.headers["location"])).headers["location"]
         assert issuer.startswith(f"{world.sign_in_url}/authorize?")
+        assert "Alex" not in (await nobody.get(issuer)).text
+        await nobody.get(world.sign_in_link)
         assert "Alex" in (await nobody.get(issuer)).text
         back = await world.sign_in(nobody, "sam", go_on="/approvals?x=1")
         assert (back.status_code, back.headers["location"]) == (303, "/approvals?x=1")
@@ -43,6 +45,7 @@ async def test_who_is_not_signed_in_is_led_there_and_back(world: World) -> None:
 
 async def test_a_plain_client_that_follows_the_console_reaches_the_sign_in(world: World) -> None:
     async with httpx.AsyncClient(base_url=world.url, follow_redirects=True, trust_env=False) as client:
+        await client.get(world.sign_in_link, follow_redirects=False)
         answer = await client.get("/")
         assert (answer.status_code, answer.url.path) == (200, "/authorize")
         # a page's own fetch is told, not led away

@@ -15,6 +15,10 @@ DOES = {
 HANDED_ON = (
     "client_id", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
 )  # fmt: skip
+NOT_LET_IN = (
+    "Only the account that runs this demo signs people in. Open the link that turngate up has printed there; turngate "
+    "status prints it again. It opens this page for twelve hours in this browser."
+)
 STYLE = """
 :root { color-scheme: light dark; font: 16px/1.45 system-ui, sans-serif; }
 body { margin: 0; color: light-dark(#17181b, #eeeef0); background: light-dark(#f6f6f4, #101113); }

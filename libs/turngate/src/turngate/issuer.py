@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import secrets
 import time
 import uuid
 from collections.abc import Mapping
@@ -32,7 +33,8 @@ class Unknown(LookupError):
 
 @dataclass(frozen=True)
 class Issuer:
-    """The key under `<data>/issuer`: the private half for this process, `jwks.json` for everyone."""
+    """The key under `<data>/issuer`: the private half for this process, `jwks.json` for everyone; and `secret`, which
+    only the account that it belongs to can read, for those who ask the issuer for anything."""
 
     home: Path
 
@@ -47,6 +49,8 @@ class Issuer:
             key = Ed25519PrivateKey.generate()
             text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
             write_private(self._private, text)
+        if not self._secret.exists() or self._secret.stat().st_mode & 0o077:
+            write_private(self._secret, secrets.token_urlsafe(32) + "\n")  # one that others could read is none
         document = json.dumps({"keys": [self._public()]}, indent=2) + "\n"
         if not self.jwks.exists() or self.jwks.read_text() != document:
             beside = self.jwks.with_suffix(".new")
@@ -75,6 +79,14 @@ class Issuer:
         now = int(time.time())
         about = {"iss": ISSUER, "jti": str(uuid.uuid4()), "iat": now, "nbf": now - 5, "exp": now + lifetime}
         return jwt.encode(about | claims, self._key(), algorithm="EdDSA", headers={"kid": self._public()["kid"]})
+
+    @property
+    def secret(self) -> str:
+        return self._secret.read_text().strip()
+
+    @property
+    def _secret(self) -> Path:
+        return self.home / "secret"
 
     @property
     def _private(self) -> Path:

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from turngate import chooser
+from turngate.entrance import ENTER, ENTERED_SECONDS, KEY, Entrance
 from turngate.issuer import CLIENT, CLIENT_SECRET, ISSUER, LIFETIME_SECONDS, Issuer, Unknown, find, real_issuers
 from turngate.people import Somebody, everybody
 
@@ -62,14 +63,33 @@ class Code:
 class Provider:
     """Signs people in for one client, the console: authorization code with PKCE, each code good once, for a minute."""
 
-    def __init__(self, issuer: Issuer, people: list[Somebody], client_secret: str) -> None:
+    def __init__(self, issuer: Issuer, people: list[Somebody], client_secret: str, console: str) -> None:
         self._issuer = issuer
+        self._entrance = Entrance(issuer.secret)
+        self._console = console
         self._people = people
         self._client_secret = client_secret
         self._codes: dict[str, Code] = {}
 
+    async def enter(self, request: Request) -> Response:
+        """Exchanges the secret of the link for a cookie, and leads on, so that it stays in no address bar."""
+        if not self._entrance.knows(request.query_params.get(KEY, "")):
+            return _page(chooser.refused(chooser.NOT_LET_IN), 403)
+        response = RedirectResponse(self._console, 303, {**NOT_KEPT, "Referrer-Policy": "no-referrer"})
+        response.set_cookie(
+            self._entrance.cookie,
+            self._entrance.cookie_value(),
+            max_age=ENTERED_SECONDS,
+            path="/authorize",
+            httponly=True,
+            samesite="lax",
+        )
+        return response
+
     async def authorize(self, request: Request) -> Response:
         """Shows whom one can be; a choice leads back to the console with a code."""
+        if not self._entrance.is_open_to(request.cookies.get(self._entrance.cookie, "")):
+            return _page(chooser.refused(chooser.NOT_LET_IN), 403)
         given = dict(request.query_params if request.method == "GET" else await _form(request))
         redirect_uri = given.get("redirect_uri", "")
         if given.get("client_id") != CLIENT or not is_callback(redirect_uri):
@@ -111,6 +131,8 @@ class Provider:
             return JSONResponse({"error": refusal.code, "error_description": str(refusal)}, status, NOT_KEPT)
 
     async def _named(self, request: Request) -> Response:
+        if not self._is_let_in(request):
+            return _not_let_in()
         try:
             wanted = parse_json(await request.body())
             who = find(self._people, str(wanted["as"]), wanted.get("tenant"))
@@ -148,14 +170,21 @@ class Provider:
         known = hmac.compare_digest(unquote(secret).encode(), self._client_secret.encode())
         return scheme.lower() == "basic" and unquote(name) == CLIENT and known
 
-    async def list_people(self, _: Request) -> Response:
+    def _is_let_in(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self._entrance.knows(given.strip())
+
+    async def list_people(self, request: Request) -> Response:
+        if not self._is_let_in(request):
+            return _not_let_in()
         return JSONResponse({"people": [{**asdict(who), "as": who.subject} for who in self._people]})
 
     async def jwks(self, _: Request) -> Response:
         return Response(self._issuer.jwks.read_text(), media_type="application/json")
 
     async def discovery(self, request: Request) -> Response:
-        here = f"http://{request.headers['host']}"
+        host, port = request.scope["server"]  # where this listens, not what a Host header says
+        here = f"http://{host}:{port}"
         return JSONResponse(
             {
                 "issuer": ISSUER,
@@ -174,10 +203,10 @@ class Provider:
         )
 
 
-def app(issuer: Issuer, people: list[Somebody], client_secret: str) -> Starlette:
+def app(issuer: Issuer, people: list[Somebody], client_secret: str, console: str = "/") -> Starlette:
     """Only for callers on this machine that name it as such: a web page that points a name of its own here gets
-    nothing."""
-    provider = Provider(issuer, people, client_secret)
+    nothing. `console` is where the link of the entrance leads on to."""
+    provider = Provider(issuer, people, client_secret, console)
 
     async def healthy(_: Request) -> Response:
         return JSONResponse({"status": "ok", "service": "issuer"})
@@ -189,6 +218,7 @@ def app(issuer: Issuer, people: list[Somebody], client_secret: str) -> Starlette
         routes=[
             Route(PATH, provider.discovery),
             Route("/.well-known/jwks.json", provider.jwks),
+            Route(ENTER, provider.enter),
             Route("/authorize", provider.authorize, methods=["GET", "POST"]),
             Route("/token", provider.token, methods=["POST"]),
             Route("/people", provider.list_people),
@@ -230,6 +260,11 @@ def _asked(given: dict[str, str], redirect_uri: str) -> Asked:
     return Asked(redirect_uri, given["state"], given.get("nonce", ""), given["code_challenge"])
 
 
+def _not_let_in() -> Response:
+    detail = "Send the secret of the data directory (its file issuer/secret) as a bearer token."
+    return JSONResponse({"detail": detail}, 401, {**NOT_KEPT, "WWW-Authenticate": "Bearer"})
+
+
 async def _form(request: Request) -> dict[str, str]:
     return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
@@ -260,6 +295,7 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--tenants", type=Path, required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--console", default="/")
     given = parser.parse_args()
     if real_issuers():
         raise SystemExit("Tokens are issued elsewhere (TURNGATE_ISSUERS is set): the embedded issuer does not serve.")
@@ -270,7 +306,8 @@ def main() -> None:
 
     issuer = Issuer(given.home)
     issuer.prepare()
-    uvicorn.run(app(issuer, everybody(given.tenants), secret), host="127.0.0.1", port=given.port, log_level="warning")
+    application = app(issuer, everybody(given.tenants), secret, given.console)
+    uvicorn.run(application, host="127.0.0.1", port=given.port, log_level="warning")
 
 
 if __name__ == "__main__":

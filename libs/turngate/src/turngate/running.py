@@ -88,7 +88,7 @@ def running_system(data: Path, environ: Mapping[str, str] | None = None) -> Iter
 
     child = Child(
         name="the system",
-        argv=(sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", "0"),
+        argv=(sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", "0", "--no-link"),
         log=data / "logs" / "system.log",
         ready=ready,
         env={"TURNGATE_STANDIN_PACE_MS": "0", **os.environ, **(environ or {})},

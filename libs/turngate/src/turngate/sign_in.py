@@ -1,7 +1,9 @@
-"""Tokens for the demo's people, from the key in the data directory."""
+"""Tokens for the demo's people, from the key in the data directory, and their way to the sign-in page."""
 
 from pathlib import Path
+from urllib.parse import urlencode
 
+from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
 
 
@@ -19,3 +21,16 @@ def sign_in(data: Path, who: str, tenant: str | None = None) -> str:
         return issuer.issue_to(find(everybody(tenants_directory()), who, tenant))
     except Unknown as error:
         raise Trouble(str(error)) from None
+    except PermissionError:
+        raise Trouble(f"The system on {data} is another user's: only they, or root, may sign in to it.") from None
+
+
+def sign_in_link(running: State) -> str | None:
+    """The link by which the owner of the data directory is let in to the sign-in page; None where people sign in
+    elsewhere. It carries the secret: for their eyes only."""
+    from turngate.entrance import ENTER, KEY
+    from turngate.issuer import Issuer
+
+    if running.issuer_url is None:
+        return None
+    return f"{running.issuer_url}{ENTER}?{urlencode({KEY: Issuer(Path(running.data) / 'issuer').secret})}"

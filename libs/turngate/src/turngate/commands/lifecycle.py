@@ -15,6 +15,7 @@ from turngate.commands.options import DEFAULT_DATA, Data, Json, Tenant, console,
 from turngate.embedded import hold, state
 from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
+from turngate.sign_in import sign_in_link
 
 STARTS_WITHIN = 180.0
 STOPS_WITHIN = 60.0
@@ -29,6 +30,9 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when all is ready; `turngate down` stops it.")
     ] = False,
+    link: Annotated[
+        bool, typer.Option("--link/--no-link", hidden=True, help="Whether the sign-in link is printed: not into a log.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Start the system on this machine: Postgres, NATS, the five services. Ctrl-C stops all of it."""
@@ -45,7 +49,7 @@ def up(
 
     def announce(ready: State) -> None:
         with suppress(OSError):  # nobody reads it; the system goes on
-            _announce(ready, as_json, attached=True)
+            _announce(ready, as_json, attached=True, link=link)
 
     asyncio.run(System(data, port, host, say).run(announce))
 
@@ -62,7 +66,8 @@ def _detach(data: Path, port: int, host: str) -> None:
     except OSError as error:
         raise hold.unusable(data, error) from None
     begin = log.stat().st_size
-    command = [sys.executable, "-m", "turngate", "up", "--data", str(data), "--port", str(port), "--host", host]
+    where = ["--data", str(data), "--port", str(port), "--host", host]
+    command = [sys.executable, "-m", "turngate", "up", *where, "--no-link"]
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - this very program
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -88,13 +93,16 @@ def _is_ready(data: Path, pid: int) -> bool:
     return found.ready and found.pid == pid
 
 
-def _announce(ready: State, as_json: bool, attached: bool = False) -> None:
+def _announce(ready: State, as_json: bool, attached: bool = False, link: bool = True) -> None:
     if as_json:
         typer.echo(_shown(ready, compact=True))
         return
     from turngate.people import STAFF, tenants, tenants_directory
 
-    console.print(f"\n[bold]Turngate is up.[/]  Console: [bold]{ready.url}[/]")
+    console.print("\n[bold]Turngate is up.[/]")
+    if link:
+        _show_link(ready)
+    console.print(f"Console: [bold]{ready.url}[/]")
     if ready.model == "stand-in":
         console.print(
             "[bold yellow]No model key: the STAND-IN answers, not a model.[/] Its answers are made by rules. "
@@ -110,6 +118,12 @@ def _announce(ready: State, as_json: bool, attached: bool = False) -> None:
                 console.print(f"  {tenant}: {people}")
     console.print(f"Data and logs: {ready.data}")
     console.print("Ctrl-C stops everything.\n" if attached else f"`turngate down --data {ready.data}` stops it.\n")
+
+
+def _show_link(running: State) -> None:
+    """Whole, on a line of its own: a terminal that is narrower wraps it, and nothing else does."""
+    if found := sign_in_link(running):
+        typer.echo(f"Sign in by this link. Whoever has it can sign in as anybody: keep it to yourself.\n  {found}")
 
 
 def down(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
@@ -130,7 +144,10 @@ def down(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
 
 
 def status(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
-    """Show where the running system is reached, and how each of its processes is. Exit 1 where one is not well."""
+    """Show where the running system is reached, and how each of its processes is. Exit 1 where one is not well.
+
+    The sign-in link is shown too, but not with --json: what scripts read ends in logs.
+    """
     found = state.read(data)
     processes = _health(found)
     well = found.ready and all(process["healthy"] for process in processes.values())
@@ -138,6 +155,7 @@ def status(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
         print_json({**_document(found), "processes": processes, "healthy": well})
     else:
         console.print(f"Console: {found.url}   Model: {found.model}   Data: {found.data}   pid {found.pid}")
+        _show_link(found)
         for name, process in processes.items():
             condition = "[green]healthy[/]" if process["healthy"] else "[red]not healthy[/]"
             restarts = f", started again {process['restarts']} times" if process["restarts"] else ""

@@ -77,10 +77,10 @@ class Place:
         if service in ("gateway", "approvals", "tools-shop", "agent-runner"):
             env |= self._identity()
         if service == "approvals":
-            env |= self._console | environment.notifying(self.environ)
+            env |= {CONSOLE_URL: self.console_url} | environment.notifying(self.environ)
         if service == "gateway":
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
-            env |= self._console | self._sign_in()
+            env |= {CONSOLE_URL: self.console_url} | self._sign_in()
             if self.stand_in_url:
                 env["TURNGATE_MODEL"] = STAND_IN  # so that runs say who answered
         if service == "agent-runner":
@@ -94,9 +94,9 @@ class Place:
         return {"TURNGATE_ISSUERS": json.dumps([issuer]), "TURNGATE_AUDIENCE": AUDIENCE}
 
     @property
-    def _console(self) -> dict[str, str]:
+    def console_url(self) -> str:
         """Where people open the console: as it was given for a proxy before it, else where it listens."""
-        return {CONSOLE_URL: self.environ.get(CONSOLE_URL) or self.url}
+        return self.environ.get(CONSOLE_URL) or self.url
 
     def _sign_in(self) -> dict[str, str]:
         """How the console signs people in: at the embedded issuer, or as it was given for a real one."""
@@ -151,7 +151,7 @@ def beside(place: Place) -> list[Child]:
     children = []
     if place.issuer and (url := place.issuer_url):
         where = ("--home", str(place.issuer.home), "--tenants", str(place.tenants))
-        argv = ("turngate.provider", *where, "--port", port_of(url))
+        argv = ("turngate.provider", *where, "--port", port_of(url), "--console", place.console_url)
         children.append(_python(place, "issuer", argv, url, env=environment.base(place.environ) | place.client_secret))
     if url := place.stand_in_url:
         pace = {"TURNGATE_STANDIN_PACE_MS": PACE_MS} | environment.base(place.environ)
