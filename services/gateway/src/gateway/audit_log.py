@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from contracts.events import Event
 from contracts.identity import Principal
@@ -31,7 +31,6 @@ LOOKS_THROUGH = 5000
 SKEW = timedelta(minutes=1)
 # Runs that one reading remembers; each is what its rows need of its last turn.
 CASES_IN_MEMORY = 5000
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 Found = tuple[Row, Customer | None]
 
 
@@ -43,6 +42,11 @@ class Wanted:
     person: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("since", "until"):
+            if (time := getattr(self, name)) is not None:
+                object.__setattr__(self, name, paging.within_range(time))
 
     def takes(self, row: Row) -> bool:
         if self.person and self.person != row.who and self.person not in row.released_by:
@@ -86,7 +90,7 @@ class AuditLog:
     async def _page(self, reading: "_Reading", wanted: Wanted, cursor: str | None, limit: int) -> Page:
         if wanted.run is not None:
             return await self._of_run(reading, wanted, wanted.run, cursor, limit)
-        place = paging.read(cursor) or (BEGINNING, str(await self._before(wanted.since)))
+        place = paging.read(cursor) or (paging.EARLIEST, str(await self._before(wanted.since)))
         found, reached = await self._behind(reading, wanted, place, limit)
         return Page(await self._shown(reading, found), paging.write(reached) if reached else None)
 
@@ -95,7 +99,7 @@ class AuditLog:
         place = paging.read(cursor)
         start = _sequence(place) if place else 0
         found: list[Found] = [(row, customer) for row in rows if wanted.takes(row)]
-        more = paging.write((BEGINNING, str(start + limit))) if start + limit < len(found) else None
+        more = paging.write((paging.EARLIEST, str(start + limit))) if start + limit < len(found) else None
         return Page(await self._shown(reading, found[start : start + limit]), more)
 
     async def _behind(

@@ -9,6 +9,7 @@ from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from gateway import paging
 from gateway.access import may
 from gateway.audit_log import Wanted
 from gateway.console import pages
@@ -80,6 +81,7 @@ def _midnight(typed: str, zone: ZoneInfo, later: timedelta = timedelta()) -> dat
     if not typed.strip():
         return None
     try:
-        return datetime.combine(date.fromisoformat(typed.strip()) + later, time(), zone)
-    except (ValueError, OverflowError) as error:
+        day = date.fromisoformat(typed.strip())
+    except ValueError as error:
         raise Problem(422, "Not a day", "Write a day as in 2026-11-29, or leave it empty.") from error
+    return datetime.combine(min(max(day, paging.EARLIEST.date()), paging.LATEST.date()) + later, time(), zone)

@@ -14,7 +14,7 @@ from gateway.access import may
 from gateway.audit import Row
 from gateway.audit_log import Wanted
 from gateway.ports import Gateway, Ports
-from gateway.routes.keys import Limit
+from gateway.routes.keys import Cursor, Limit
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"])
 Auditor = Annotated[Principal, Depends(may("audit"))]
@@ -41,7 +41,7 @@ async def audit(
     asker: Auditor,
     request: Request,
     wanted: Filter,
-    cursor: Annotated[str | None, Query(max_length=200)] = None,
+    cursor: Cursor = None,
     limit: Limit = 100,
 ) -> shapes.Audit | Response:
     """In the order of time. Customers are pseudonyms, the same in every row, for who may not see them, and personal

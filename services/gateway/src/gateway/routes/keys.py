@@ -25,4 +25,5 @@ async def seen(request: Request) -> int:
 
 Key = Annotated[str, Depends(idempotency_key)]
 Limit = Annotated[int, Query(ge=1, le=paging.LARGEST)]
+Cursor = Annotated[str | None, Query(max_length=paging.LONGEST_CURSOR)]
 Seen = Annotated[int, Depends(seen)]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway import paging, shapes
 from gateway.access import may, token_of
 from gateway.ports import Ports
-from gateway.routes.keys import Key, Limit
+from gateway.routes.keys import Cursor, Key, Limit
 from gateway.shown import sight
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -36,7 +36,7 @@ async def list_runs(
     ports: Ports,
     asker: Reader,
     status: Annotated[list[Status] | None, Query()] = None,
-    cursor: str | None = None,
+    cursor: Cursor = None,
     limit: Limit = 100,
 ) -> shapes.Runs:
     await ports.lists_are_current()

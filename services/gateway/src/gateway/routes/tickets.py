@@ -16,7 +16,7 @@ from gateway.access import may
 from gateway.domain import KEY_TAKEN
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
-from gateway.routes.keys import Key, Limit, Seen
+from gateway.routes.keys import Cursor, Key, Limit, Seen
 from gateway.runs import StartRun
 from gateway.shown import sight
 from gateway.tickets import TICKET_STATUSES, KeyTaken, NewTicket, TicketView
@@ -46,7 +46,7 @@ async def list_tickets(
     ports: Ports,
     asker: Reader,
     status: Annotated[list[TicketStatus] | None, Query()] = None,
-    cursor: str | None = None,
+    cursor: Cursor = None,
     limit: Limit = 100,
 ) -> shapes.Tickets:
     await ports.lists_are_current()
