@@ -1,6 +1,9 @@
 """Tickets over HTTP: opened once, listed in pages, each tenant's own."""
 
+import json
+
 import pytest
+from gateway.routes.tickets import OpenTicket
 
 from .conftest import World
 from .facts import started, story_to_the_hold
@@ -65,3 +68,43 @@ async def test_a_tickets_status_follows_its_run(world: World) -> None:
         assert await status() == "awaiting_approval"
         await alex.post("/v1/runs/TCK-2004-1/cancel")
         assert await status() == "open"
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "王", "😀", "\u0001", '"', "\u202e"])
+async def test_a_text_as_long_as_the_api_says_is_taken_in_any_script_and_spelling(world: World, letter: str) -> None:
+    schema = OpenTicket.model_json_schema()["properties"]
+    longest = {name: schema[name]["maxLength"] for name in ("subject", "body")}
+    wanted = {name: letter * length for name, length in longest.items()} | {"customer_email": "a@mail.example"}
+    async with world.client() as alex:
+        for escaped in (False, True):
+            content = json.dumps(wanted, ensure_ascii=escaped).encode()
+            opened = await alex.post("/v1/tickets", content=content, headers={"Content-Type": "application/json"})
+            assert opened.status_code == 201, opened.text[:300]
+            ticket = opened.json()["ticket"]
+            run = (await alex.post(f"/v1/tickets/{ticket}/runs")).json()["run"]
+            [fact] = (await alex.get(f"/v1/runs/{run}/events")).json()["events"]
+            assert {name: fact["data"]["ticket"][name] for name in longest} == {name: wanted[name] for name in longest}
+            await world.seen(run)
+            for path in (
+                f"/v1/tickets/{opened.json()['ticket']}",
+                f"/tickets/{opened.json()['ticket']}",
+                "/v1/tickets",
+            ):
+                assert (await alex.get(path)).status_code == 200
+        problem(await alex.post("/v1/tickets", json=wanted | {"body": letter * (longest["body"] + 1)}), 422)
+
+
+@pytest.mark.parametrize("letter", ["王", "😀"])
+async def test_a_message_as_long_as_the_api_says_is_taken_in_any_script_and_spelling(world: World, letter: str) -> None:
+    await world.others.say("CHT-1-1", started("CHT-1", channel="chat"))
+    text = letter * 16_000
+    async with world.client() as alex:
+        for content in (json.dumps({"text": text}), json.dumps({"text": text}, ensure_ascii=False).encode()):
+            said = await alex.post(
+                "/v1/runs/CHT-1-1/messages", content=content, headers={"Content-Type": "application/json"}
+            )
+            assert said.status_code == 202, said.text
+        too_long = await alex.post("/v1/runs/CHT-1-1/messages", json={"text": "x" * 200_000})
+        assert too_long.status_code == 413
+        typed = await alex.post("/runs/CHT-1-1/messages", data={"text": text})
+        assert typed.status_code == 303

@@ -23,6 +23,8 @@ HEADERS = {
 }
 # The only thing that is the same for everybody.
 STATIC = "/static/"
+# Calls that take texts of tens of thousands of characters.
+LONG = ("/v1/tickets", "/v1/policy")
 # Where a request's state holds its whole body, as bytes.
 BODY = "body"
 # Where it holds the claim on its Idempotency-Key. What was refused has used up no key.
@@ -30,32 +32,34 @@ CLAIM = "claim"
 
 
 class BodyLimit:
-    """Answers 413 to a body of more than `most` bytes, announced or not. A smaller one is read at once."""
+    """Answers 413 to a body of more than `most` bytes, announced or not; `long` at the calls that take long texts.
+    A smaller one is read at once."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int, long: int) -> None:
         self._app = app
         self._most = most
+        self._long = long
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        most = self._long if scope["path"] in LONG else self._most
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._most:
-            return await answer(Request(scope), self._too_large())(scope, receive, send)
+        if length.isdigit() and int(length) > most:
+            return await answer(Request(scope), _too_large(most))(scope, receive, send)
         parts: list[Message] = []
         seen = 0
         while not parts or parts[-1].get("more_body"):
             parts.append(await receive())
             seen += len(parts[-1].get("body", b""))
-            if seen > self._most:
-                return await answer(Request(scope), self._too_large())(scope, receive, send)
+            if seen > most:
+                return await answer(Request(scope), _too_large(most))(scope, receive, send)
         scope.setdefault("state", {})[BODY] = b"".join(part.get("body", b"") for part in parts)
         await self._app(scope, replayed(parts, receive), send)
 
-    def _too_large(self) -> Problem:
-        return Problem(
-            413, "Too large", f"A request's body has at most {self._most:,} bytes. Nothing was done; send less."
-        )
+
+def _too_large(most: int) -> Problem:
+    return Problem(413, "Too large", f"This request's body has at most {most:,} bytes. Nothing was done; send less.")
 
 
 def replayed(parts: list[Message], receive: Receive) -> Receive:

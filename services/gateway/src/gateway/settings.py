@@ -30,7 +30,9 @@ class Settings(DatabaseSettings, IdentitySettings):
     sign_in_url: str | None = None
     sign_in_scope: str = "openid"
     model: str | None = None
-    max_body_bytes: int = 131_072
+    # The longest texts with every character escaped as JSON may, 12 bytes each: a message of 16,000, a ticket of 64,000.
+    max_body_bytes: int = 196_608
+    max_long_body_bytes: int = 1_048_576
     max_streams_per_person: int = 32
     max_calls_per_minute: Annotated[int, Field(ge=1)] = 3_000
     max_unauthenticated_calls_per_minute: Annotated[int, Field(ge=1)] = 3_000

@@ -73,7 +73,7 @@ def application(gateway: Gateway) -> FastAPI:
     app.mount("/static", StaticFiles(directory=str(files("gateway.console") / "static")), "static")
     _refusals(app)
     app.add_middleware(Unambiguous)
-    app.add_middleware(BodyLimit, most=gateway.settings.max_body_bytes)
+    app.add_middleware(BodyLimit, most=gateway.settings.max_body_bytes, long=gateway.settings.max_long_body_bytes)
     app.add_middleware(Around)
     app.add_middleware(PublicUrl, url=gateway.settings.public_url)
     if tracing.enabled():
