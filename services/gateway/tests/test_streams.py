@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from .conftest import World
 from .facts import ALEX, executed, started, story_from_the_hold, story_to_the_hold
 
 pytestmark = pytest.mark.timeout(60)
+STREAM = {"Accept": "text/event-stream"}
 
 
 @asynccontextmanager
@@ -179,6 +181,28 @@ async def test_one_person_has_so_many_streams_and_no_more(world: World) -> None:
             await one.__aexit__(None, None, None)
     assert one_too_many.status_code == 429
     assert one_too_many.headers["retry-after"]
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/runs/TCK-2004-1/events", "/console/stream/inbox"])
+async def test_of_many_who_come_at_once_those_who_are_too_many_are_told_so_and_get_no_stream(
+    world: World, path: str
+) -> None:
+    await world.others.say("TCK-2004-1", started())
+    most = world.settings.max_streams_per_person
+    async with world.client(limits=httpx.Limits(max_connections=None)) as alex, AsyncExitStack() as stack:
+        opened = [stack.enter_async_context(alex.stream("GET", path, headers=STREAM)) for _ in range(most + 8)]
+        answers = await asyncio.gather(*opened)
+        statuses = Counter(answer.status_code for answer in answers)
+        refused = [answer for answer in answers if answer.status_code != 200]
+        for answer in refused:
+            await answer.aread()
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.headers["retry-after"]
+            assert "streams open" in answer.json()["detail"]
+    assert statuses == {200: most, 429: 8}
+    # What is closed counts no longer.
+    async with world.client() as alex, stream(alex, "/v1/events") as frames:
+        await some(frames, 1)
 
 
 async def test_a_silent_stream_shows_that_it_lives(world: World) -> None:

@@ -160,8 +160,15 @@ class Streams:
 
     @contextmanager
     def one_more(self, principal: Principal) -> Iterator[None]:
+        """A stream of this person, for as long as the block lasts. Raises a 429 where it is one too many."""
         person = (principal.tenant, principal.issuer, principal.subject)
-        self.check(principal)
+        if self._open[person] >= self._most:
+            raise Problem(
+                429,
+                "Too many streams",
+                f"You have {self._most} streams open here. Close one and try again.",
+                {"Retry-After": "5"},
+            )
         self._open[person] += 1
         STREAMS.inc()
         try:
@@ -171,13 +178,3 @@ class Streams:
             self._open[person] -= 1
             if not self._open[person]:
                 del self._open[person]
-
-    def check(self, principal: Principal) -> None:
-        """Raises a 429 where the next stream would be one too many."""
-        if self._open[(principal.tenant, principal.issuer, principal.subject)] >= self._most:
-            raise Problem(
-                429,
-                "Too many streams",
-                f"You have {self._most} streams open here. Close one and try again.",
-                {"Retry-After": "5"},
-            )

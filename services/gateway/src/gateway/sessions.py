@@ -6,13 +6,17 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import structlog
 from contracts.identity import Principal
 from fastapi.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from gateway.signed_out import SignedOut
+
+if TYPE_CHECKING:
+    from gateway.access import Streams
 
 logger = structlog.get_logger()
 
@@ -88,15 +92,25 @@ class Sessions:
 
 
 class SignedInStream(StreamingResponse):
-    """A stream for one person, which ends as their sign-in does."""
+    """A stream for one person, which ends as their sign-in does, and counts as theirs before it is answered."""
 
     def __init__(
-        self, frames: AsyncGenerator[bytes], sessions: Sessions, principal: Principal, headers: dict[str, str]
+        self,
+        frames: AsyncGenerator[bytes],
+        sessions: Sessions,
+        streams: "Streams",
+        principal: Principal,
+        headers: dict[str, str],
     ):
         self._frames = frames
         super().__init__(sessions.until_ended(frames, principal), media_type="text/event-stream", headers=headers)
         self._sessions = sessions
+        self._streams = streams
         self._principal = principal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.one_more(self._principal):
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         try:

@@ -12,6 +12,7 @@ from contracts.identity import Principal
 from fastapi import Request
 from fastapi.responses import Response
 
+from gateway.access import Streams
 from gateway.problems import Problem
 from gateway.sessions import Sessions, SignedInStream
 
@@ -58,9 +59,9 @@ def _number(place: str | None) -> int:
     return int(place)
 
 
-def respond(frames: AsyncGenerator[bytes], sessions: Sessions, asker: Principal) -> Response:
-    """A stream for one person, for as long as they are signed in."""
-    return SignedInStream(_until_outage(frames), sessions, asker, HEADERS)
+def respond(frames: AsyncGenerator[bytes], sessions: Sessions, streams: Streams, asker: Principal) -> Response:
+    """A stream for one person, for as long as they are signed in. Answered with a 429 where it is one too many."""
+    return SignedInStream(_until_outage(frames), sessions, streams, asker, HEADERS)
 
 
 async def _until_outage(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:

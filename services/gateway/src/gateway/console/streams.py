@@ -48,32 +48,29 @@ def change(element: str, html: str, to: str | None = None, opened: int | None = 
 async def run_stream(ports: Ports, asker: Reader, request: Request, run: str) -> Response:
     after = sse.after(request)
     history = await ports.runs.history(asker.tenant, run)
-    ports.streams.check(asker)
-    return sse.respond(_run(ports, asker, history, after), ports.sessions, asker)
+    return sse.respond(_run(ports, asker, history, after), ports.sessions, ports.streams, asker)
 
 
 @router.get("/inbox")
 async def inbox_stream(ports: Ports, asker: Reader, request: Request) -> Response:
     after = sse.after(request)
-    ports.streams.check(asker)
-    return sse.respond(_inbox(ports, asker, after), ports.sessions, asker)
+    return sse.respond(_inbox(ports, asker, after), ports.sessions, ports.streams, asker)
 
 
 async def _run(ports: Gateway, asker: Principal, history: History, after: int) -> AsyncGenerator[bytes]:
     run = RunPage(ports, asker, await sight(ports, asker), history.key, after)
-    with ports.streams.one_more(asker):
-        yield sse.RETRY
-        source = ports.feed.of_run(history.key, 0)
-        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
-            async for heard in alive:
-                if heard is None:
-                    yield HEARTBEAT
-                    continue
-                for frame in await run.frames(heard):
-                    yield frame
-                if run.ended and is_over(await ports.runs.history(asker.tenant, history.key.run), run.told):
-                    yield sse.frame("over", event="bye")
-                    return
+    yield sse.RETRY
+    source = ports.feed.of_run(history.key, 0)
+    async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
+        async for heard in alive:
+            if heard is None:
+                yield HEARTBEAT
+                continue
+            for frame in await run.frames(heard):
+                yield frame
+            if run.ended and is_over(await ports.runs.history(asker.tenant, history.key.run), run.told):
+                yield sse.frame("over", event="bye")
+                return
 
 
 class RunPage:
@@ -158,39 +155,38 @@ class RunPage:
 
 
 async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
-    with ports.streams.one_more(asker):
-        yield sse.RETRY
-        told, silent = _around_runs(ports, asker), 0.0
-        yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
-        await ports.lists_are_current()
-        missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
-        if len(missed) > MOST_MISSED:
-            yield sse.frame("reload", event="reset")
-            return
-        seen = await sight(ports, asker)
-        for view in missed:
-            yield await _inbox_frame(ports, asker, seen, view.run, view.sequence, whole=True)
-        start = max([after, *(view.sequence for view in missed)])
-        source = ports.feed.batches(start, asker.tenant)
-        async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
-            async for batch in alive:
-                now = _around_runs(ports, asker)
-                if batch is None:
-                    silent += LOOKS_EVERY
-                    if now != told:
-                        told, silent = now, 0.0
-                        yield _state(ports, await ports.overviews.behind(asker.tenant, 0), asker)
-                    elif silent >= ports.settings.heartbeat_seconds:
-                        silent = 0.0
-                        yield HEARTBEAT
-                    continue
-                told, silent = now, 0.0
-                for run, events in _by_run(batch):
-                    whole = any(map(_of_hold, events))
-                    yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)
-                await ports.lists_are_current()
-                yield _state(ports, await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
-                await asyncio.sleep(PAUSE)
+    yield sse.RETRY
+    told, silent = _around_runs(ports, asker), 0.0
+    yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
+    await ports.lists_are_current()
+    missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
+    if len(missed) > MOST_MISSED:
+        yield sse.frame("reload", event="reset")
+        return
+    seen = await sight(ports, asker)
+    for view in missed:
+        yield await _inbox_frame(ports, asker, seen, view.run, view.sequence, whole=True)
+    start = max([after, *(view.sequence for view in missed)])
+    source = ports.feed.batches(start, asker.tenant)
+    async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
+        async for batch in alive:
+            now = _around_runs(ports, asker)
+            if batch is None:
+                silent += LOOKS_EVERY
+                if now != told:
+                    told, silent = now, 0.0
+                    yield _state(ports, await ports.overviews.behind(asker.tenant, 0), asker)
+                elif silent >= ports.settings.heartbeat_seconds:
+                    silent = 0.0
+                    yield HEARTBEAT
+                continue
+            told, silent = now, 0.0
+            for run, events in _by_run(batch):
+                whole = any(map(_of_hold, events))
+                yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)
+            await ports.lists_are_current()
+            yield _state(ports, await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
+            await asyncio.sleep(PAUSE)
 
 
 def _around_runs(ports: Gateway, asker: Principal) -> tuple[int, int]:

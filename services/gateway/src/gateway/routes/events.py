@@ -46,8 +46,7 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
     if not wants_stream(request):
         documents = [shown(event, asker) for event in history.events if event.sequence > after]
         return JSONResponse({"events": documents})
-    ports.streams.check(asker)
-    return sse.respond(_of_run(ports, asker, history.key, after), ports.sessions, asker)
+    return sse.respond(_of_run(ports, asker, history.key, after), ports.sessions, ports.streams, asker)
 
 
 @router.get("/events", responses=STREAM)  # type: ignore[arg-type]
@@ -58,8 +57,7 @@ async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Respon
         event = await ports.runs.at(last)
         if event is None or event.key.tenant != asker.tenant:
             raise not_here()
-    ports.streams.check(asker)
-    return sse.respond(_of_tenant(ports, asker, after), ports.sessions, asker)
+    return sse.respond(_of_tenant(ports, asker, after), ports.sessions, ports.streams, asker)
 
 
 def wants_stream(request: Request) -> bool:
@@ -71,27 +69,26 @@ def as_frame(event: Event, asker: Principal) -> bytes:
 
 
 async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> AsyncGenerator[bytes]:
-    with ports.streams.one_more(asker):
-        history = await ports.runs.history(key.tenant, key.run)
-        end = history.end
-        if end is not None and is_over(history, after):
-            # Whoever comes back behind the end is told the end again, not left waiting.
-            yield as_frame(end, asker)
-            return
-        ended = end is not None
-        yield sse.RETRY
-        source = ports.feed.of_run(key, after)
-        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
-            async for heard in alive:
-                if heard is None:
-                    yield sse.HEARTBEAT
-                    continue
-                for event in heard:
-                    if isinstance(event, Event):
-                        yield as_frame(event, asker)
-                        after, ended = event.sequence, ended or event.terminal
-                if ended and is_over(await ports.runs.history(key.tenant, key.run), after):
-                    return
+    history = await ports.runs.history(key.tenant, key.run)
+    end = history.end
+    if end is not None and is_over(history, after):
+        # Whoever comes back behind the end is told the end again, not left waiting.
+        yield as_frame(end, asker)
+        return
+    ended = end is not None
+    yield sse.RETRY
+    source = ports.feed.of_run(key, after)
+    async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
+        async for heard in alive:
+            if heard is None:
+                yield sse.HEARTBEAT
+                continue
+            for event in heard:
+                if isinstance(event, Event):
+                    yield as_frame(event, asker)
+                    after, ended = event.sequence, ended or event.terminal
+            if ended and is_over(await ports.runs.history(key.tenant, key.run), after):
+                return
 
 
 def is_over(history: History, told: int) -> bool:
@@ -101,13 +98,12 @@ def is_over(history: History, told: int) -> bool:
 
 
 async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
-    with ports.streams.one_more(asker):
-        yield sse.RETRY
-        source = ports.feed.batches(after, asker.tenant)
-        async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
-            async for batch in alive:
-                if batch is None:
-                    yield sse.HEARTBEAT
-                    continue
-                for event in batch:
-                    yield as_frame(event, asker)
+    yield sse.RETRY
+    source = ports.feed.batches(after, asker.tenant)
+    async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
+        async for batch in alive:
+            if batch is None:
+                yield sse.HEARTBEAT
+                continue
+            for event in batch:
+                yield as_frame(event, asker)
