@@ -30,7 +30,7 @@ class Settings(DatabaseSettings, IdentitySettings):
     sign_in_url: str | None = None
     sign_in_scope: str = "openid"
     model: str | None = None
-    # The longest texts with every character escaped as JSON may, 12 bytes each: a message of 16,000, a ticket of 64,000.
+    # The longest texts with each character escaped as JSON may (12 bytes): a message of 16,000, a ticket of 64,000.
     max_body_bytes: int = 196_608
     max_long_body_bytes: int = 1_048_576
     max_streams_per_person: int = 32
