@@ -1,12 +1,15 @@
 """Who may decide what, when; and what is owed when nobody does."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from approvals import domain, waiting
 from approvals.answers import Recorded
 from approvals.domain import NoOnRecord
+from contracts import entitlement
 from contracts.answers import No
 from contracts.events import Event
 from contracts.facts import (
@@ -20,6 +23,7 @@ from contracts.facts import (
 )
 from contracts.history import History
 from contracts.parts import Customer, Needs, Person, Verdict
+from contracts.refused_decisions import CIRCUMSTANCES
 from contracts.subjects import RunKey
 from contracts.testing import person
 
@@ -631,3 +635,10 @@ def test_a_decision_that_was_recorded_too_late_settles_nothing(run: Told) -> Non
     run.say(CallDecided(turn=1, call_id="a", digest=hold().digest, decision="approve", by=SAM))
 
     assert isinstance(run.look(), HoldExpired)
+
+
+def test_every_reason_why_a_decision_does_not_count_has_words_of_its_own_in_the_audit() -> None:
+    sources = "".join(Path(str(module.__file__)).read_text() for module in (domain, entitlement))
+    titles = set(re.findall(r'\b(?:No\(\s*\d+,|Bar\()\s*"([^"]+)"', sources))
+    assert "The run has ended" in titles
+    assert titles - set(CIRCUMSTANCES) == set()

@@ -8,6 +8,7 @@ from contracts import facts as f
 from contracts import parts
 from contracts.events import Event
 from contracts.money import Money
+from contracts.refused_decisions import attempt
 
 WIDTH = 160
 
@@ -128,7 +129,7 @@ SAYINGS: dict[type[f.Fact], Callable[[Any], str]] = {
     f.TurnHeld: _held,
     f.TurnRefused: _refused,
     f.CallDecided: _decided,
-    f.DecisionRefused: lambda fact: f"{fact.by.subject} may not {fact.decision} {fact.call_id}: {fact.reason}",
+    f.DecisionRefused: lambda fact: f"{fact.by.subject} {attempt(fact, fact.call_id)}: {fact.reason}",
     f.ReminderSent: lambda fact: f"still undecided: {', '.join(fact.call_ids)}",
     f.HoldEscalated: lambda fact: f"now a {fact.role} may decide on {', '.join(fact.call_ids)}",
     f.HoldExpired: lambda fact: f"nobody decided in time on {', '.join(fact.call_ids)}: declined",

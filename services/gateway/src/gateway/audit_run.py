@@ -7,6 +7,7 @@ from contracts import facts as f
 from contracts.events import Event
 from contracts.parts import CallQuote, CallResult, Customer, Hold, Person, Verdict
 from contracts.people import is_the_customer
+from contracts.refused_decisions import attempt
 
 from gateway.audit import Actor, Row, line, named, place
 from gateway.edits import in_words
@@ -75,7 +76,7 @@ class Case:
             case f.RunTakenOver() as fact:
                 return [self._by(event, fact.by, "took the run over", fact.reason)]
             case f.DecisionRefused() as fact:
-                row = self._by(event, fact.by, f"tried to {fact.decision} it and may not", fact.reason)
+                row = self._by(event, fact.by, attempt(fact, "it"), fact.reason)
                 return [self._about(row, fact.call_id)]
         return []
 
