@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from contracts.events import Draft, Event
-from contracts.facts import CallDecided, CustomerSaid
+from contracts.facts import CallDecided, CustomerSaid, DecisionRefused
 from contracts.history import History
 from contracts.log import JetStreamLog
 from contracts.memory import MemoryLog
@@ -17,7 +17,7 @@ from contracts.parts import Customer, Person
 from contracts.personal import ERASED
 from contracts.subjects import TENANTS, RunKey
 from contracts.tenant_facts import BudgetSet, CustomerErased, StopSet, SubscriberAdded, SubscriberRemoved
-from gateway import audit, spreadsheet
+from gateway import audit, audit_log, spreadsheet
 from gateway.audit import Row
 from gateway.audit_log import AuditLog, Wanted
 from gateway.audit_run import of_run
@@ -230,6 +230,27 @@ def test_numbers_stay_numbers_and_text_stays_text() -> None:
     assert [spreadsheet.cell(value) for value in (18000, None, "a=b", -5)] == ["18000", "", "a=b", "-5"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "did"),
+    [
+        ("The run has ended: The run ended (desk.run-cancelled).", "tried to decline it after the run had ended"),
+        ("Decided already: sue approved this 3 s before you.", "tried to decline it where a decision stood already"),
+        ("Moved on: This turn no longer waits.", "tried to decline it when it was no longer held"),
+        ("Expired: This could be decided until …", "tried to decline it after its time had run out"),
+        ("Another effect: What this call would do …", "tried to decline it as something else than it had come to be"),
+        ("No such held call: Turn 2 holds no call c-9.", "tried to decline it where no such call was held"),
+        ("Above your role: This needs the role lead; yours is approver.", "tried to decline it and may not"),
+        ("Not yours to decide: You started this run.", "tried to decline it and may not"),
+        ("Something that a later version says: …", "tried to decline it and it did not count"),
+        ("", "tried to decline it and it did not count"),
+    ],
+)
+def test_a_decision_that_did_not_count_says_what_was_so(reason: str, did: str) -> None:
+    refused_one = DecisionRefused(turn=2, call_id="c-2", by=SAM, decision="decline", reason=reason)
+    rows, _ = of_run(Told(*story_to_the_hold(), refused_one).events)
+    assert (rows[-1].who, rows[-1].did, rows[-1].why) == ("sam", did, reason)
+
+
 # Over HTTP
 
 
@@ -252,7 +273,7 @@ async def rows(client: httpx.AsyncClient, **params: str | int) -> list[dict[str,
             return found
 
 
-async def test_an_auditor_reads_everything_once_in_order_and_no_customer(world: World) -> None:
+async def test_an_auditor_reads_everything_once_the_newest_first_and_no_customer(world: World) -> None:
     for run in ("TCK-1-1", "TCK-2-1"):
         await story(world, run, note="Tom called from 07700 900123")
     say = await tenant_line(world)
@@ -271,7 +292,7 @@ async def test_an_auditor_reads_everything_once_in_order_and_no_customer(world: 
         problem(await ari.get("/v1/audit", params={"since": "yesterday"}), 422)
     aliases = {row["customer"] for row in whole if row["run"]}
     assert [row["event"] for row in paged] == [row["event"] for row in whole]
-    assert [row["at"] for row in whole] == sorted(str(row["at"]) for row in whole)
+    assert [row["at"] for row in whole] == sorted((str(row["at"]) for row in whole), reverse=True)
     assert {row["run"] for row in whole} == {"TCK-1-1", "TCK-2-1", None}
     assert "Tom" not in json.dumps(whole)
     assert "mail.example" not in json.dumps(whole)
@@ -280,12 +301,48 @@ async def test_an_auditor_reads_everything_once_in_order_and_no_customer(world: 
     ] * 2
     assert len(aliases) == 1
     assert [(row["did"], row["what"]) for row in whole if row["who"] == "ada"] == [
-        ("set a stop", "everything that changes something"),
-        ("erased a customer", "C-1009"),
-        ("set the budget of model calls", "5000000 micro-dollars a day"),
-        ("let a subscriber hear the facts", "warehouse"),
         ("shut a subscriber out", "warehouse"),
+        ("let a subscriber hear the facts", "warehouse"),
+        ("set the budget of model calls", "5000000 micro-dollars a day"),
+        ("erased a customer", "C-1009"),
+        ("set a stop", "everything that changes something"),
     ]
+
+
+async def test_a_page_is_before_the_one_that_one_has_seen_whatever_came_meanwhile(world: World) -> None:
+    await story(world, "TCK-1-1")
+    async with world.client("ari") as ari:
+        before = await rows(ari)
+        first = (await ari.get("/v1/audit", params={"limit": 3})).json()
+        of_run = (await ari.get("/v1/audit", params={"limit": 3, "run": "TCK-1-1"})).json()
+        await story(world, "TCK-2-1")
+        await world.others.say("TCK-1-1", CustomerSaid(text="Thanks", message_id="m-1"))
+        rest = await rows(ari, cursor=first["next"])
+        rest_of_run = await rows(ari, cursor=of_run["next"], run="TCK-1-1")
+        now = await rows(ari)
+    assert first["rows"] + rest == before
+    assert of_run["rows"] + rest_of_run == before
+    assert now[-len(before) :] == before
+    assert {row["run"] for row in now[:4]} >= {"TCK-1-1", "TCK-2-1"}
+
+
+async def test_what_is_far_back_is_found_between_the_facts_of_other_tenants(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "WINDOW", 2)
+    monkeypatch.setattr(audit_log, "LARGEST_WINDOW", 8)
+    await story(world, "TCK-1-1")
+    between = datetime.now(UTC)
+    for number in range(12):
+        await world.others.say(f"TCK-{number}-1", started(f"TCK-{number}"), tenant="globex")
+    await story(world, "TCK-2-1")
+    async with world.client("ari") as ari:
+        whole, paged = await rows(ari), await rows(ari, limit=2)
+        early = await rows(ari, until=between.isoformat(), limit=2)
+        lines = await ari.get("/v1/audit", headers={"Accept": "application/x-ndjson"})
+    assert whole == paged == [json.loads(line) for line in lines.text.splitlines()][::-1]
+    assert early == [row for row in whole if row["run"] == "TCK-1-1"]
+    assert {row["run"] for row in whole} == {"TCK-1-1", "TCK-2-1"}
 
 
 async def test_rows_are_filtered_by_run_person_and_time(world: World) -> None:
@@ -308,7 +365,7 @@ async def test_rows_are_filtered_by_run_person_and_time(world: World) -> None:
     assert none == []
 
 
-async def test_the_export_is_all_of_it_as_csv_or_json_lines(world: World) -> None:
+async def test_the_export_is_all_of_it_as_csv_or_json_lines_the_oldest_first(world: World) -> None:
     await story(world, note='=HYPERLINK("http://evil.example","x")')
     async with world.client("ari") as ari:
         whole = await rows(ari)
@@ -316,8 +373,8 @@ async def test_the_export_is_all_of_it_as_csv_or_json_lines(world: World) -> Non
         as_lines = await ari.get("/v1/audit", headers={"Accept": "application/x-ndjson"})
         problem(await ari.get("/v1/audit?run=TCK-99-1", headers={"Accept": "text/csv"}), 404)
     table = list(csv.DictReader(io.StringIO(as_csv.text)))
-    assert [json.loads(line) for line in as_lines.text.splitlines()] == whole
-    assert [row["event"] for row in table] == [row["event"] for row in whole]
+    assert [json.loads(line) for line in as_lines.text.splitlines()] == whole[::-1]
+    assert [row["event"] for row in table] == [row["event"] for row in whole[::-1]]
     assert "attachment" in as_csv.headers["content-disposition"]
     assert as_csv.headers["cache-control"] == as_lines.headers["cache-control"] == "no-store"
     assert next(row["why"] for row in table if row["who"] == "sam").startswith("'=HYPERLINK")

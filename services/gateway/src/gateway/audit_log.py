@@ -1,4 +1,4 @@
-"""The audit rows of a tenant, a page at a time, read from the log: from a time on, of a run, of a person."""
+"""The audit rows of a tenant, read from the log: pages with the newest first, or all of them with the oldest first."""
 
 import asyncio
 from collections import OrderedDict
@@ -10,6 +10,7 @@ from contracts.events import Event
 from contracts.identity import Principal
 from contracts.log import JetStreamLog
 from contracts.parts import Customer
+from contracts.subjects import RunKey
 
 from gateway import audit, paging
 from gateway.audit import Row
@@ -31,6 +32,9 @@ LOOKS_THROUGH = 5000
 SKEW = timedelta(minutes=1)
 # Runs that one reading remembers; each is what its rows need of its last turn.
 CASES_IN_MEMORY = 5000
+# Facts of all tenants that are read at a time on the way back; more of them where few are the tenant's.
+WINDOW = 512
+LARGEST_WINDOW = 8192
 Found = tuple[Row, Customer | None]
 
 
@@ -74,33 +78,75 @@ class AuditLog:
         self._tenants = tenants
 
     async def page(self, asker: Principal, wanted: Wanted, cursor: str | None, limit: int) -> Page:
-        """Raises a 404 for a run that is not there, a 400 for a cursor that is not ours."""
-        return await self._page(_Reading(asker), wanted, cursor, limit)
-
-    async def pages(self, asker: Principal, wanted: Wanted, limit: int = paging.LARGEST) -> AsyncIterator[list[Row]]:
-        """All of it, each fact read once."""
-        reading, cursor = _Reading(asker), None
-        while True:
-            page = await self._page(reading, wanted, cursor, limit)
-            yield page.rows
-            cursor = page.next
-            if cursor is None:
-                return
-
-    async def _page(self, reading: "_Reading", wanted: Wanted, cursor: str | None, limit: int) -> Page:
+        """The newest first. Raises a 404 for a run that is not there, a 400 for a cursor that is not ours."""
+        reading, place = _Reading(asker), paging.read(cursor)
         if wanted.run is not None:
-            return await self._of_run(reading, wanted, wanted.run, cursor, limit)
-        place = paging.read(cursor) or (paging.EARLIEST, str(await self._before(wanted.since)))
-        found, reached = await self._behind(reading, wanted, place, limit)
+            return await self._of_run(reading, wanted, wanted.run, place, limit)
+        found, reached = await self._before_place(reading, wanted, place, limit)
         return Page(await self._shown(reading, found), paging.write(reached) if reached else None)
 
-    async def _of_run(self, reading: "_Reading", wanted: Wanted, run: str, cursor: str | None, limit: int) -> Page:
+    async def pages(self, asker: Principal, wanted: Wanted, limit: int = paging.LARGEST) -> AsyncIterator[list[Row]]:
+        """All of it, the oldest first: each fact is read once, and a run's facts after what led to them."""
+        reading = _Reading(asker)
+        if wanted.run is not None:
+            yield await self._shown(reading, await self._all_of_run(reading, wanted, wanted.run))
+            return
+        place: Place | None = (paging.EARLIEST, str(await self._first(wanted.since)))
+        while place is not None:
+            found, place = await self._behind(reading, wanted, place, limit)
+            yield await self._shown(reading, found)
+
+    async def _of_run(self, reading: "_Reading", wanted: Wanted, run: str, place: Place | None, limit: int) -> Page:
+        before = _sequence(place) if place else None
+        rows = reversed(await self._all_of_run(reading, wanted, run))
+        found = [one for one in rows if before is None or one[0].sequence < before]
+        page = found[:limit]
+        while len(page) < len(found) and found[len(page)][0].sequence == page[-1][0].sequence:
+            page.append(found[len(page)])  # of a fact all rows are on one page
+        more = paging.write((paging.EARLIEST, str(page[-1][0].sequence))) if len(page) < len(found) else None
+        return Page(await self._shown(reading, page), more)
+
+    async def _all_of_run(self, reading: "_Reading", wanted: Wanted, run: str) -> list[Found]:
         rows, customer = of_run((await self._runs.history(reading.asker.tenant, run)).events)
-        place = paging.read(cursor)
-        start = _sequence(place) if place else 0
-        found: list[Found] = [(row, customer) for row in rows if wanted.takes(row)]
-        more = paging.write((paging.EARLIEST, str(start + limit))) if start + limit < len(found) else None
-        return Page(await self._shown(reading, found[start : start + limit]), more)
+        return [(row, customer) for row in rows if wanted.takes(row)]
+
+    async def _before_place(
+        self, reading: "_Reading", wanted: Wanted, place: Place | None, limit: int
+    ) -> tuple[list[Found], Place | None]:
+        """The rows before a place (None: all), the newest first, and how far was looked; None where that is all."""
+        first, width = await self._first(wanted.since), WINDOW
+        end = _sequence(place) if place else await self._end(wanted.until)
+        until = place[0] if place else paging.LATEST
+        after = max(first, (self._feed.last + 1 if end is None else end) - width)
+        found: list[Found] = []
+        reached: Place | None = None
+        looked = 0
+        while reached is None:
+            window = await self._window(reading, after, end)
+            for event, rows in reversed(window):
+                found += [one for one in reversed(rows) if wanted.takes(one[0])]
+                looked += 1
+                if len(found) >= limit or looked >= LOOKS_THROUGH:
+                    reached = min(event.time, until), str(event.sequence)
+                    break
+            if after <= first:
+                break
+            if len(window) < width // 2:  # the other tenants' facts are between ours
+                width = min(width * 2, LARGEST_WINDOW)
+            end, after = after + 1, max(first, after - width)
+        own = await self._own(reading, wanted, reached[0] if reached else paging.EARLIEST, until)
+        return sorted([*reversed(found), *own], key=lambda one: one[0].at)[::-1], reached
+
+    async def _window(self, reading: "_Reading", after: int, end: int | None) -> list[tuple[Event, list[Found]]]:
+        """The facts behind a sequence and before another, in order, each with its rows."""
+        window: list[tuple[Event, list[Found]]] = []
+        cases = _Cases()
+        async for event in self._log.follow(after, reading.asker.tenant, live=False):
+            if end is not None and event.sequence >= end:
+                break
+            case = await self._case(cases, event)
+            window.append((event, [(row, case.customer) for row in await self._rows(case, event)]))
+        return window
 
     async def _behind(
         self, reading: "_Reading", wanted: Wanted, place: Place, limit: int
@@ -112,26 +158,26 @@ class AuditLog:
         async for event in self._log.follow(_sequence(place), reading.asker.tenant, live=False):
             if wanted.until is not None and event.time >= wanted.until + SKEW:
                 break
-            case = await self._case(reading, event)
+            case = await self._case(reading.cases, event)
             found += [(row, case.customer) for row in await self._rows(case, event) if wanted.takes(row)]
             looked += 1
             if len(found) >= limit or looked >= LOOKS_THROUGH:
                 reached = max(event.time, place[0]), str(event.sequence)
                 break
-        own = await self._own(reading, wanted, place[0], reached[0] if reached else None)
+        own = await self._own(reading, wanted, place[0], reached[0] if reached else paging.LATEST)
         return sorted([*found, *own], key=lambda one: one[0].at), reached
 
-    async def _case(self, reading: "_Reading", event: Event) -> Case:
-        """The run of a fact, up to before it. The log is asked for the beginnings that the reading has not met only."""
+    async def _case(self, cases: "_Cases", event: Event) -> Case:
+        """The run of a fact, up to before it. The log is asked for the beginnings that have not been met only."""
         if event.ordinal == 0:
-            return reading.keep(event.key.run, Case())
-        if (known := reading.case(event.key.run)) is not None:
+            return cases.keep(event.key, Case())
+        if (known := cases.of(event.key)) is not None:
             return known
         case = Case()
-        for earlier in (await self._runs.history(reading.asker.tenant, event.key.run)).events:
+        for earlier in (await self._runs.history(event.key.tenant, event.key.run)).events:
             if earlier.ordinal < event.ordinal:
                 case.see(earlier)
-        return reading.keep(event.key.run, case)
+        return cases.keep(event.key, case)
 
     async def _rows(self, case: Case, event: Event) -> list[Row]:
         if not changes_something(event):
@@ -139,15 +185,20 @@ class AuditLog:
         later = (await self._runs.history(event.key.tenant, event.key.run)).events
         return case.see(event, came_to(later, event))
 
-    async def _own(self, reading: "_Reading", wanted: Wanted, after: datetime, to: datetime | None) -> list[Found]:
-        """What was set for the tenant behind one time, up to another."""
+    async def _own(self, reading: "_Reading", wanted: Wanted, since: datetime, until: datetime) -> list[Found]:
+        """What was set for the tenant from one time on, before another."""
         if reading.own is None:
             reading.own = of_tenant((await self._facts.history(reading.asker.tenant)).events)
-        return [
-            (row, None) for row in reading.own if after < row.at and (to is None or row.at <= to) and wanted.takes(row)
-        ]
+        return [(row, None) for row in reading.own if since <= row.at < until and wanted.takes(row)]
 
-    async def _before(self, since: datetime | None) -> int:
+    async def _end(self, until: datetime | None) -> int | None:
+        """A sequence before which all facts until then are; None where that is the log's end."""
+        if until is None:
+            return None
+        last = await self._first(until + 2 * SKEW)
+        return last + 1 if last < self._feed.last else None
+
+    async def _first(self, since: datetime | None) -> int:
         """A sequence behind which all facts since then are: times rise with it, but for the skew of clocks."""
         if since is None:
             return 0
@@ -178,14 +229,21 @@ class _Reading:
         self.asker = asker
         self.own: list[Row] | None = None
         self.redaction: Redaction | None = None
-        self._cases: OrderedDict[str, Case] = OrderedDict()
+        self.cases = _Cases()
 
-    def case(self, run: str) -> Case | None:
-        return self._cases.get(run)
 
-    def keep(self, run: str, case: Case) -> Case:
+class _Cases:
+    """Runs as far as they were read, one behind the other."""
+
+    def __init__(self) -> None:
+        self._cases: OrderedDict[RunKey, Case] = OrderedDict()
+
+    def of(self, key: RunKey) -> Case | None:
+        return self._cases.get(key)
+
+    def keep(self, key: RunKey, case: Case) -> Case:
         """The latest to begin are kept: what is met again of an older run is rare, and read anew then."""
-        self._cases[run] = case
+        self._cases[key] = case
         while len(self._cases) > CASES_IN_MEMORY:
             self._cases.popitem(last=False)
         return case

@@ -21,7 +21,7 @@ def audit(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print who did what, on whose behalf and why, in the order of time; with --json one row a line."""
+    """Print who did what, on whose behalf and why, the newest first; as --csv or --json the oldest first."""
     wanted = {"run": run, "person": person, "since": since, "until": until}
     if as_csv or as_json:
         for piece in api.download("/v1/audit", "text/csv" if as_csv else "application/x-ndjson", **wanted):

@@ -19,7 +19,8 @@ from gateway.routes.keys import Cursor, Limit
 router = APIRouter(prefix="/v1/audit", tags=["audit"])
 Auditor = Annotated[Principal, Depends(may("audit"))]
 CSV, JSON_LINES = "text/csv", "application/x-ndjson"
-EXPORTS = {200: {"content": {CSV: {}, JSON_LINES: {}}, "description": "With `Accept`: all rows, as they are found"}}
+FILES = {"content": {CSV: {}, JSON_LINES: {}}, "description": "With `Accept`: all rows as a file, the oldest first"}
+EXPORTS = {200: FILES}
 COLUMNS = tuple(Row.model_fields)
 
 
@@ -44,8 +45,8 @@ async def audit(
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> shapes.Audit | Response:
-    """In the order of time. Customers are pseudonyms, the same in every row, for who may not see them, and personal
-    data that patterns find is taken out of texts. A page may be empty and have a `next`."""
+    """A page is the newest first, a file the oldest first. Customers are pseudonyms, the same in every row, for who may
+    not see them, and personal data that patterns find is taken out of texts. A page may be empty and have a `next`."""
     accepts = request.headers.get("accept", "")
     if CSV in accepts:
         return await export(ports, asker, wanted, "csv")
@@ -56,7 +57,7 @@ async def audit(
 
 
 async def export(ports: Gateway, asker: Principal, wanted: Wanted, form: str) -> Response:
-    """All the rows as a file. What is wrong with the filter is said before it begins."""
+    """All the rows as a file, the oldest first. What is wrong with the filter is said before it begins."""
     pages = ports.audit.pages(asker, wanted)
     first = await anext(pages)
     write, head = (_as_csv, spreadsheet.lines([COLUMNS])) if form == "csv" else (_as_json_lines, "")
