@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
@@ -78,24 +78,35 @@ class Api:
             if not cursor:
                 return
 
-    def events(self, path: str, after: int = 0, patience: float = float("inf")) -> Iterator[Event]:
+    def events(
+        self,
+        path: str,
+        after: int = 0,
+        patience: float = float("inf"),
+        quiet: Callable[[], None] | None = None,
+    ) -> Iterator[Event]:
         """The stream's events behind `after`, each once, across lost connections, until the reader has enough or the
-        stream has ended with a terminal event. Raises Trouble where none comes for `patience` seconds."""
+        stream has ended with a terminal event. `quiet` is called where the stream says something that is no event.
+        Raises Trouble where none comes for `patience` seconds."""
         patience_ends = time.monotonic() + GIVE_UP_AFTER
         heard = time.monotonic()
-        ended = False
+        ended = fresh = False
         while not ended:
             parser = Parser()
             try:
                 for frame in self._frames(path, after, parser):
                     patience_ends = time.monotonic() + GIVE_UP_AFTER
                     if frame is None:
+                        if quiet is not None and not fresh:
+                            quiet()
+                        fresh = False
                         if time.monotonic() - heard > patience:
                             raise Trouble(
                                 f"{path} has been silent for {patience:.0f} s, behind event {after}. Nothing was "
                                 "stopped. `turngate status` shows what runs, and where its logs are."
                             )
                         continue
+                    fresh = True
                     event = event_of(frame)
                     ended = ended or event.terminal
                     if event.sequence > after:

@@ -1,6 +1,6 @@
 """Follows one run's facts until it ends or waits for somebody."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 from contracts.events import Event
@@ -21,13 +21,19 @@ MAY_REST = frozenset(
 
 
 def follow(
-    api: Api, run: str, after: int = 0, *, past_waits: bool = False, patience: float = float("inf")
+    api: Api,
+    run: str,
+    after: int = 0,
+    *,
+    past_waits: bool = False,
+    patience: float = float("inf"),
+    quiet: Callable[[], None] | None = None,
 ) -> Iterator[Event]:
-    """Each fact behind `after`, until the run has ended or waits; with `past_waits`, until it has ended. Raises Trouble
-    where it says nothing for `patience` seconds."""
+    """Each fact behind `after`, until the run has ended or waits; with `past_waits`, until it has ended. `quiet` is
+    called now and then while none comes. Raises Trouble where it says nothing for `patience` seconds."""
     if after and not past_waits and rests(api, run, after):
         return
-    for event in api.events(f"{path(run)}/events", after, patience):
+    for event in api.events(f"{path(run)}/events", after, patience, quiet):
         yield event
         if event.terminal or (not past_waits and event.kind in MAY_REST and rests(api, run, event.sequence)):
             return

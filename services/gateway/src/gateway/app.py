@@ -19,6 +19,7 @@ from gateway.audit_log import AuditLog
 from gateway.database import open_pool
 from gateway.desk import Desk
 from gateway.feed import Feed
+from gateway.model_waits import ModelWaits
 from gateway.ports import Gateway
 from gateway.profiles import Tenants
 from gateway.projection import Projection
@@ -60,6 +61,8 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
     ticket_changes = TicketChanges(dsn, start=time.time_ns() // 1_000_000)
     tenants = Tenants(settings.tenants_dir)
     stack.callback(tokens.close)
+    model_waits = ModelWaits(feed.touch)
+    await bus.hear_model_waits(model_waits.hear)
     gateway = Gateway(
         settings=settings,
         bus=bus,
@@ -76,6 +79,7 @@ async def start(bus: Bus, log: JetStreamLog, settings: Settings, stack: AsyncExi
         audit=AuditLog(log, feed, runs, tenant_facts, desk, tenants),
         sessions=sessions,
         request_keys=RequestKeys(pool),
+        model_waits=model_waits,
         connected=lambda: bus.connected,
     )
     await bus.hear_dead(lambda letter: hear_dead(runs, letter))

@@ -18,6 +18,8 @@ T = TypeVar("T")
 # A listener that is further behind than this is not waited for: it reads from the log what it missed.
 ROOM = 2000
 Heard = Event | Json
+# Given to who follows a run of which something has changed that is no fact: they look for themselves.
+LOOK: Json = {"look": True}
 
 
 class Listener:
@@ -67,6 +69,12 @@ class Feed:
         for listener in self._listeners:
             if listener.wants(event.key):
                 listener.put(event)
+
+    def touch(self, key: RunKey) -> None:
+        """Wakes whoever follows this very run."""
+        for listener in self._listeners:
+            if listener.key == key:
+                listener.put(LOOK)
 
     @contextmanager
     def listener(self, tenant: str | None = None, key: RunKey | None = None) -> Iterator[Listener]:

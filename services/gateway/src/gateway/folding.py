@@ -267,7 +267,10 @@ def _of_talk(view: RunView, event: Event) -> dict[str, object]:
 def _of_end(view: RunView, event: Event) -> dict[str, object]:
     match event.fact:
         case RunEnded() as fact:
-            return _end(event, fact.status, fact.reason) | {"handover": fact.handover}
+            return _end(event, fact.status, fact.reason) | {
+                "handover": fact.handover,
+                "uncertain_micro_usd": fact.uncertain_micro_usd or 0,
+            }
         case RunCancelled() as fact:
             return _end(event, "cancelled", fact.reason or f"Stopped by {fact.by.subject}")
         case RunTakenOver() as fact:

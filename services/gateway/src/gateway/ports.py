@@ -12,6 +12,7 @@ from gateway.audit_log import AuditLog
 from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.limits import Limits
+from gateway.model_waits import ModelWaits
 from gateway.overviews import Overviews
 from gateway.profiles import Tenants
 from gateway.projection import Projection
@@ -43,6 +44,7 @@ class Gateway:
     audit: AuditLog
     sessions: Sessions
     request_keys: RequestKeys
+    model_waits: ModelWaits
     connected: Callable[[], bool]
     streams: Streams = field(init=False)
     limits: Limits = field(init=False)

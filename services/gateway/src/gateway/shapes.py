@@ -1,9 +1,11 @@
 """What the API answers with: the run, ticket and approval of OpenAPI, made from the views."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from contracts.identity import Principal
+from contracts.model_wait import ModelWait
 from contracts.parts import CallQuote, Customer, Effect, Json, Needs, Pack, Person
 from pydantic import BaseModel
 
@@ -51,6 +53,9 @@ class OtherCall(BaseModel):
 
 
 class Run(BaseModel):
+    """model_wait: since when it waits for its model, for which request of its step, and, where the model is `away`, how
+    the last one went. uncertain_micro_usd: what may have to be paid beside its cost, once it has ended."""
+
     run: str
     ticket: str
     channel: str
@@ -75,6 +80,8 @@ class Run(BaseModel):
     holds: list[Hold]
     moved: list[Moved]
     sequence: int
+    uncertain_micro_usd: int = 0
+    model_wait: ModelWait | None = None
 
 
 class Runs(BaseModel):
@@ -211,13 +218,14 @@ def hold(call: HeldCall) -> Hold:
     )
 
 
-def run(view: RunView) -> Run:
+def run(view: RunView, wait: ModelWait | None = None) -> Run:
     return Run(
         **{
             name: getattr(view, name)
             for name in Run.model_fields
             if hasattr(view, name) and name not in ("holds", "moved")
         },
+        model_wait=wait,
         max_steps=view.limits.max_steps,
         max_cost_micro_usd=view.limits.max_cost_micro_usd,
         holds=[hold(call) for call in view.holds],
@@ -225,10 +233,12 @@ def run(view: RunView) -> Run:
     )
 
 
-def ticket(view: TicketView, runs: list[RunView] | None = None) -> Ticket:
+def ticket(
+    view: TicketView, runs: list[RunView] | None = None, waits: Callable[[RunView], ModelWait | None] = lambda _: None
+) -> Ticket:
     return Ticket(
         **{name: getattr(view, name) for name in Ticket.model_fields if name != "runs"},
-        runs=None if runs is None else [run(one) for one in runs],
+        runs=None if runs is None else [run(one, waits(one)) for one in runs],
     )
 
 

@@ -62,6 +62,7 @@ class RunView(Part):
     ended_at: datetime | None = None
     steps: int = 0
     cost_micro_usd: int = 0
+    uncertain_micro_usd: int = 0
     usage: Usage = Usage()
     turn: int = 0
     quotes: tuple[CallQuote, ...] = ()

@@ -1,11 +1,12 @@
 """`turngate tickets`, `run`, `watch`, `runs`, `say`, `cancel`, `take-over`."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 from contracts.events import Event
+from contracts.model_wait import ModelWait, in_words, utc
 
 from turngate.api import Api
 from turngate.commands.connection import DEFAULT_TENANT, connect, signed_in
@@ -41,7 +42,8 @@ def run(
     if no_wait:
         print_json(started) if as_json else print_plain(started["run"])
         return
-    show(api, started["run"], follow(api, started["run"]), as_json)
+    quiet = None if as_json else ModelWatch(api, started["run"])
+    show(api, started["run"], follow(api, started["run"], quiet=quiet), as_json)
 
 
 def watch(
@@ -50,7 +52,7 @@ def watch(
     as_json: Json = False,
 ) -> None:
     """Follow a run from its start until it has ended, one line a fact."""
-    show(api, run, follow(api, run, past_waits=True), as_json)
+    show(api, run, follow(api, run, past_waits=True, quiet=None if as_json else ModelWatch(api, run)), as_json)
 
 
 def runs(
@@ -63,7 +65,12 @@ def runs(
     if as_json:
         print_json({"runs": found})
         return
-    print_table([(one["run"], one["status"], f"{one['steps']:>2} steps", plain(one["subject"])) for one in found])
+    print_table(
+        [
+            (one["run"], one["status"], f"{one['steps']:>2} steps", wait_in_words(one) or plain(one["subject"]))
+            for one in found
+        ]
+    )
 
 
 def say(
@@ -120,6 +127,30 @@ def show(api: Api, run: str, events: Iterable[Event], as_json: bool) -> None:
         print_event(last, as_json)
     if not as_json and (last is None or not last.terminal):
         print_plain(waits_for(api, run))
+
+
+class ModelWatch:
+    """Says once, and again where it changes, that a run waits for its model."""
+
+    def __init__(self, api: Api, run: str) -> None:
+        self._api = api
+        self._run = run
+        self._said = ""
+
+    def __call__(self) -> None:
+        said = wait_in_words(self._api.get(path(self._run)))
+        if said != self._said:
+            print_plain(said or "The model answers again.")
+        self._said = said
+
+
+def wait_in_words(run: dict[str, Any]) -> str:
+    """That the run waits for its model; empty where it does not."""
+    given = run.get("model_wait")
+    if given is None:
+        return ""
+    wait = ModelWait.model_validate(given, extra="ignore")
+    return in_words(wait, utc(wait.since))
 
 
 def waits_for(api: Api, run: str) -> str:

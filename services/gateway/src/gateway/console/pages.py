@@ -56,7 +56,7 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
     shell = await around(ports, asker, "tickets", request)
     found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], limit=MOST_TICKETS)
     found = await (await sight(ports, asker)).tickets(found)
-    lines = [queue.line(ticket, asker, datetime.now(UTC)) for ticket in found]
+    lines = [queue.line(one, asker, datetime.now(UTC), waits_of(ports, one.latest)) for one in found]
     return html(
         "tickets.html",
         **shell,
@@ -94,6 +94,7 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
         runs=runs,
         can_run=asker.may("run") and not one.erased,
         history=shapes.history(others) if view else None,
+        waiting=ports.model_waits.of(view),
     )
 
 
@@ -114,6 +115,12 @@ async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
         oldest=oldest([card.view for card in open_cards]),
         mine=[decided for card in lately for decided in by(card.view, asker)],
     )
+
+
+def waits_of(ports: Gateway, view: RunView | None) -> str:
+    """That the run waits for its model, in words; empty where it does not."""
+    wait = ports.model_waits.of(view)
+    return words.model_wait(wait, ports.tenants.of(view.tenant).timezone) if wait and view else ""
 
 
 def rows_of(events: tuple[Event, ...]) -> list[Row]:

@@ -68,7 +68,8 @@ class Group:
         return words.sums(total(one for line in self.lines for one in line.stake))
 
 
-def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
+def line(ticket: TicketView, asker: Principal, now: datetime, waits: str = "") -> Line:
+    """waits: that its run waits for its model, in words, where it does."""
     view = ticket.latest
     group = _group(ticket.status, view)
     return Line(
@@ -77,7 +78,7 @@ def line(ticket: TicketView, asker: Principal, now: datetime) -> Line:
         customer=ticket.customer.name or ticket.customer.email,
         state=_state(ticket.status, view),
         group=group,
-        last_step=_last_step(view) if view else excerpt(ticket.body, 160),
+        last_step=waits or _last_step(view) if view else excerpt(ticket.body, 160),
         owner=_owner(ticket.status, view, asker),
         can_start=ticket.status == "open" and not ticket.erased and asker.may("run"),
         stake=view.at_stake if view else (),

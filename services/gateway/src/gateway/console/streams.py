@@ -10,13 +10,14 @@ from contracts.events import Event
 from contracts.facts import CallDecided, HoldEscalated, HoldExpired, ReminderSent, TurnHeld
 from contracts.history import History
 from contracts.identity import Principal
+from contracts.model_wait import ModelWait
 from contracts.subjects import RunKey
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from gateway import shapes, sse
 from gateway.console import cards, queue, render, words
-from gateway.console.pages import Reader, at_stake, decidable, oldest
+from gateway.console.pages import Reader, at_stake, decidable, oldest, waits_of
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
 from gateway.feed import with_pauses
@@ -65,8 +66,10 @@ async def _run(ports: Gateway, asker: Principal, history: History, after: int) -
         async for heard in alive:
             if heard is None:
                 yield HEARTBEAT
-                continue
-            for frame in await run.frames(heard):
+            else:
+                for frame in await run.frames(heard):
+                    yield frame
+            for frame in run.wait(whole=heard is None):
                 yield frame
             if run.ended and is_over(await ports.runs.history(asker.tenant, history.key.run), run.told):
                 yield sse.frame("over", event="bye")
@@ -86,6 +89,8 @@ class RunPage:
         self._trajectory = Trajectory()
         self._events: list[Event] = []
         self._writing = False
+        self._waiting: ModelWait | None = None
+        self._wait_told = False
         self.told = 0
         self.ended = False
 
@@ -137,6 +142,16 @@ class RunPage:
             changes.append(change(f"card-head-{view.run}", render.part("card.html", "card_head", card, zone, now)))
         return changes
 
+    def wait(self, *, whole: bool) -> list[bytes]:
+        """That the run waits for its model, where that has changed. It has no id. whole: also that it does not wait, if
+        the page was not told before: it may have been loaded while it did."""
+        waiting = None if self.ended else self._ports.model_waits.of_key(self._key)
+        if waiting == self._waiting and (self._wait_told or not whole):
+            return []
+        self._waiting, self._wait_told = waiting, True
+        html = render.part("wait.html", "wait", self._key.run, waiting, self._zone)
+        return [sse.frame(sse.data({"changes": [change(f"wait-{self._key.run}", html)]}), event="change")]
+
     def _live(self, deltas: list[dict[str, Any]]) -> list[bytes]:
         """Text of the model as it comes: it has no id, and the fact that follows replaces it. Only for who sees
         customers: a name that comes in two pieces is found in neither."""
@@ -167,9 +182,13 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
     for view in missed:
         yield await _inbox_frame(ports, asker, seen, view.run, view.sequence, whole=True)
     start = max([after, *(view.sequence for view in missed)])
+    waits: dict[str, ModelWait] = {}
     source = ports.feed.batches(start, asker.tenant)
     async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
         async for batch in alive:
+            for run, wait in _changed(waits, ports.model_waits.of_tenant(asker.tenant)):
+                waits = {name: was for name, was in waits.items() if name != run} | ({run: wait} if wait else {})
+                yield await _inbox_frame(ports, asker, seen, run, None, whole=False)
             now = _around_runs(ports, asker)
             if batch is None:
                 silent += LOOKS_EVERY
@@ -194,6 +213,12 @@ def _around_runs(ports: Gateway, asker: Principal) -> tuple[int, int]:
     return ports.tenant_facts.of(asker.tenant).sequence, ports.ticket_changes.revision(asker.tenant)
 
 
+def _changed(before: dict[str, ModelWait], now: dict[str, ModelWait]) -> list[tuple[str, ModelWait | None]]:
+    """Runs that wait otherwise than they did, with what they wait for now; if they are many, some of them first."""
+    changed = [(run, now.get(run)) for run in before | now if before.get(run) != now.get(run)]
+    return changed[:MOST_MISSED]
+
+
 def _by_run(batch: list[Event]) -> list[tuple[str, list[Event]]]:
     """Each run's facts, in the order of their last ones: who goes on behind one of them misses none of the others."""
     runs: dict[str, list[Event]] = {}
@@ -206,8 +231,11 @@ def _of_hold(event: Event) -> bool:
     return event.terminal or isinstance(event.fact, TurnHeld | CallDecided | ReminderSent | HoldEscalated | HoldExpired)
 
 
-async def _inbox_frame(ports: Gateway, asker: Principal, seen: Sight, run: str, sequence: int, *, whole: bool) -> bytes:
-    """The ticket's line, and the run's card: whole where its hold has changed, else only its head."""
+async def _inbox_frame(
+    ports: Gateway, asker: Principal, seen: Sight, run: str, sequence: int | None, *, whole: bool
+) -> bytes:
+    """The ticket's line, and the run's card: whole where its hold has changed, else only its head. Without a sequence
+    it is no fact's, and nobody goes on behind it."""
     now, zone = datetime.now(UTC), ports.tenants.of(asker.tenant).timezone
     changes = []
     history = await ports.runs.history(asker.tenant, run)
@@ -219,7 +247,9 @@ async def _inbox_frame(ports: Gateway, asker: Principal, seen: Sight, run: str, 
         ticket = await ports.desk.ticket(asker.tenant, view.ticket)
     if view is not None and ticket is not None:
         current = await seen.ticket(ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]}))
-        html = render.part("ticket_row.html", "ticket_row", queue.line(current, asker, now), asker, zone, now)
+        html = render.part(
+            "ticket_row.html", "ticket_row", queue.line(current, asker, now, waits_of(ports, view)), asker, zone, now
+        )
         changes.append(change(f"ticket-{ticket.ticket}", html, "tickets"))
     if card is not None:
         follows = card.state == "running" or (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from contracts.model_wait import ModelWait, in_words
 from contracts.money import Money
 from contracts.parts import CallQuote, Effect
 from contracts.people import describe
@@ -125,6 +126,10 @@ def duration(span: timedelta) -> str:
 def clock(at: datetime, zone: str) -> str:
     """The time of day in the tenant's zone, as in `14:02:11`."""
     return at.astimezone(ZoneInfo(zone)).strftime("%H:%M:%S")
+
+
+def model_wait(wait: ModelWait, zone: str) -> str:
+    return in_words(wait, clock(wait.since, zone))
 
 
 def stamp(at: datetime, zone: str) -> str:

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, Response
 
 from gateway import shapes, sse
 from gateway.access import may
-from gateway.feed import with_pauses
+from gateway.feed import LOOK, with_pauses
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
 from gateway.shown import shown, text
@@ -83,6 +83,8 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
             if heard is None:
                 yield sse.HEARTBEAT
                 continue
+            if LOOK in heard:
+                yield sse.HEARTBEAT  # so that who follows looks whether the run still goes on as it did
             for event in heard:
                 if isinstance(event, Event):
                     yield as_frame(event, asker)

@@ -44,14 +44,16 @@ async def list_runs(
     last = found[-1] if len(found) == limit else None
     seen = await (await sight(ports, asker)).runs(found)
     return shapes.Runs(
-        runs=[shapes.run(view) for view in seen], next=paging.write((last.started_at, last.run)) if last else None
+        runs=[shapes.run(view, ports.model_waits.of(view)) for view in seen],
+        next=paging.write((last.started_at, last.run)) if last else None,
     )
 
 
 @router.get("/{run}", response_model=shapes.Run)
 async def show_run(ports: Ports, asker: Reader, run: str) -> shapes.Run:
     seen = await sight(ports, asker)
-    return shapes.run(await seen.run(await ports.runs.read(asker.tenant, run)))
+    view = await seen.run(await ports.runs.read(asker.tenant, run))
+    return shapes.run(view, ports.model_waits.of(view))
 
 
 @router.post("/{run}/decisions")

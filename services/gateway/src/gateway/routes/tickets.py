@@ -81,7 +81,7 @@ async def show_ticket(ports: Ports, asker: Reader, reference: str) -> shapes.Tic
     ticket = await find(ports, asker, reference)
     runs = await ports.desk.runs_of(asker.tenant, ticket.ticket)
     seen = await sight(ports, asker)
-    return shapes.ticket(await seen.ticket(ticket), await seen.runs(runs))
+    return shapes.ticket(await seen.ticket(ticket), await seen.runs(runs), ports.model_waits.of)
 
 
 @router.post(
