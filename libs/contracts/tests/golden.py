@@ -29,7 +29,9 @@ KINDS = {**CATALOGUE, **TENANT_FACTS}
 DATA_KEY = DataKey(bytes(range(KEY_BYTES)))
 FACTS: dict[str, Fact] = {**EXAMPLES, **TENANT_EXAMPLES}
 # Facts with a field that was added later, by the file in `added/`.
+STARTED = EXAMPLES["desk.run-started"]
 ADDED: dict[str, Fact] = {
+    FIRST: STARTED.model_copy(update={"ticket": STARTED.ticket.model_copy(update={"opened_at": TIME})}),
     "approvals.call-decided": EXAMPLES["approvals.call-decided"].model_copy(
         update={"decision": "decline", "edited": None, "hands_over": True}
     ),
@@ -50,6 +52,8 @@ def event(kind: str) -> Event:
 
 def added_event(kind: str) -> Event:
     """The same with what was added to its kind."""
+    if kind == FIRST:
+        return events.write(KEY, Draft(ADDED[kind], None), None, TIME, TRACEPARENT)
     first = events.read(KEY.subject(FIRST), 7, event(FIRST).payload)
     return events.write(KEY, Draft(ADDED[kind], first, "example"), first, TIME, TRACEPARENT)
 

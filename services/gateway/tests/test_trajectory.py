@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from contracts.events import Event, from_document
 from contracts.examples import EXAMPLES
-from contracts.facts import CustomerSaid, Fact, RunStarted, TurnRefused
+from contracts.facts import CustomerSaid, Fact, HoldExpired, RunStarted, TurnRefused
 from contracts.parts import Needs
 from gateway.console import cards, pages, queue, render
 from gateway.console.rows import Row
@@ -28,6 +28,7 @@ from .facts import (
     quoted,
     read,
     refund,
+    refused,
     replied,
     started,
     story_from_the_hold,
@@ -112,6 +113,105 @@ def test_a_declined_call_is_not_shown_as_made() -> None:
 
     assert titles(told)[-1] == "Declined by sam"
     assert rows(told)[-1].quoted == "It was worn."
+
+
+def outcomes(told: Told) -> list[str]:
+    """What the calls of the last turn are said to have come to."""
+    turn = next(row.turn for row in reversed(rows(told)) if row.turn)
+    return [line.outcome for line in turn.lines]
+
+
+@pytest.mark.parametrize(
+    ("no", "said"),
+    [
+        (decided(2, MONEY, decision="decline", note="It was worn."), "Declined"),
+        (HoldExpired(turn=2, call_ids=["c-2"]), "Not decided in time"),
+    ],
+)
+def test_what_people_did_not_release_is_no_error(no: Fact, said: str) -> None:
+    told = Told(*story_to_the_hold(), no, forwarded(2, MONEY, declined=("c-2",)))
+    told.say(executed(2, ("c-2", "This was declined, so it was not done."), is_error=True))
+    assert outcomes(told) == [said]
+    page = "".join(map(html, rows(told)))
+    assert f"<summary>{said}</summary>" in page
+    assert "Error" not in page
+    assert "Refund not made" not in page
+
+
+def test_what_policy_refused_is_no_error_either_and_what_failed_is() -> None:
+    told = Told(*story_to_the_hold()[:-1])
+    told.say(refused(2, "amount", "c-2"))
+    assert outcomes(told) == ["Refused"]
+    told = Told(*story_to_the_hold()[:-1], forwarded(2, MONEY), executed(2, ("c-2", "No such order."), is_error=True))
+    assert outcomes(told) == ["Error"]
+
+
+def test_what_was_declined_in_a_turn_that_policy_refused_is_declined() -> None:
+    told = Told(*story_to_the_hold(), decided(2, MONEY, decision="decline"), refused(2, "amount", "c-2"))
+    assert outcomes(told) == ["Declined"]
+
+
+# Times
+
+
+def at(row: Row) -> str:
+    return row.at.astimezone(UTC).isoformat()
+
+
+def wrote(opened_at: datetime | None) -> RunStarted:
+    begun = started()
+    return begun.model_copy(update={"ticket": begun.ticket.model_copy(update={"opened_at": opened_at})})
+
+
+def test_the_customers_message_bears_the_time_when_it_was_written() -> None:
+    written = datetime(2026, 11, 29, 9, 30, tzinfo=UTC)
+    told = Told(wrote(written))
+    message, begun = rows(told)
+    assert (message.title, at(message)) == ("Tom Whitfield", written.isoformat())
+    assert (begun.title, begun.at) == ("Run started", told.events[0].time)
+
+
+def test_a_message_of_an_older_log_bears_the_time_of_the_run() -> None:
+    told = Told(wrote(None))
+    assert [(row.title, row.at) for row in rows(told)] == [
+        ("Run started", told.events[0].time),
+        ("Tom Whitfield", told.events[0].time),
+    ]
+
+
+def days(told: Told, zone: str) -> list[str]:
+    trajectory = Trajectory(zone)
+    for event in told.events:
+        trajectory.see(event)
+    return [row.title if row.day else "" for row in trajectory.rows.values()]
+
+
+def test_a_run_over_midnight_is_divided_into_the_days_of_the_tenants_zone() -> None:
+    told = Told(wrote(datetime(2026, 11, 27, 9, 0, tzinfo=UTC)))  # it begins at 14:02 UTC on Sunday, 29 November
+    told.wait(hours=8)  # 22:02 UTC
+    told.say(*story_to_the_hold()[1:2])
+    told.wait(hours=3)  # 01:02 UTC
+    told.say(*story_to_the_hold()[2:5], *story_to_the_hold()[5:6])
+    monday = "Monday 30 November 2026"
+    assert days(told, "UTC") == ["", "Sunday 29 November 2026", "", "", monday, ""]
+    # In Berlin it is 23:02 and 02:02, in Tokyo 23:02 on Sunday, and 07:02 and 10:02 on Monday.
+    assert days(told, "Europe/Berlin") == ["", "Sunday 29 November 2026", "", "", monday, ""]
+    assert days(told, "Asia/Tokyo") == ["", "Sunday 29 November 2026", "", monday, "", ""]
+
+
+def test_a_day_is_a_row_that_says_which() -> None:
+    told = Told(wrote(datetime(2026, 11, 27, 9, 0, tzinfo=UTC)))
+    [day] = [row for row in rows(told) if row.day]
+    assert ">Sunday 29 November 2026</time>" in html(day)
+
+
+def test_a_clock_that_is_a_little_behind_does_not_bring_a_day_back() -> None:
+    told = Told(started())
+    told.at = datetime(2026, 11, 30, 0, 0, 1, tzinfo=UTC)
+    told.say(CustomerSaid(text="Now?", message_id="m-1"))
+    told.at = datetime(2026, 11, 29, 23, 59, 59, tzinfo=UTC)
+    told.say(CustomerSaid(text="Now?", message_id="m-2"))
+    assert days(told, "UTC") == ["", "", "Monday 30 November 2026", "", ""]
 
 
 def test_a_refund_that_had_been_made_is_said_to_have_been() -> None:

@@ -55,11 +55,14 @@ class Customer(Part):
 
 
 class Ticket(Part):
+    """opened_at: when the customer wrote; not said in older logs."""
+
     reference: Name
     channel: Literal["ticket", "chat"] = "ticket"
     customer: Customer
     subject: Personal[Text]
     body: Personal[Text]
+    opened_at: Added[AwareDatetime] = None
 
 
 class Person(Part):

@@ -150,6 +150,7 @@ class Runs:
                 customer=Customer(**ticket.customer.model_dump()),
                 subject=ticket.subject,
                 body=ticket.body,
+                opened_at=ticket.opened_at,
             ),
             profile=name,
             requested_by=asker.person(),

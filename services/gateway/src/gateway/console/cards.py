@@ -60,8 +60,9 @@ class Card:
         return any(call.came_to_nothing for call in self.view.held)
 
 
-def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | None:
-    """None for a run that never asked a person. `events` are the run's; its rows since the hold are shown."""
+def card(view: RunView, events: tuple[Event, ...], asker: Principal, zone: str = "UTC") -> Card | None:
+    """None for a run that never asked a person. `events` are the run's; its rows since the hold are shown, with their
+    days in the zone."""
     if not view.held:
         return None
     waiting, first = bool(view.holds), view.held[0]
@@ -74,7 +75,7 @@ def card(view: RunView, events: tuple[Event, ...], asker: Principal) -> Card | N
         title=effect.summary if effect else first.quote.tool,
         outcome=_outcome(view, asker),
         pill=_pill(view, first),
-        rows=() if waiting else rows_since(events, since),
+        rows=() if waiting else rows_since(events, since, zone),
         since=since,
     )
 
@@ -91,9 +92,9 @@ def label(edited: Edited) -> str:
     return f"Approve {now} instead of {was}"
 
 
-def rows_since(events: tuple[Event, ...], sequence: int) -> tuple[Row, ...]:
+def rows_since(events: tuple[Event, ...], sequence: int, zone: str = "UTC") -> tuple[Row, ...]:
     """The rows that the facts behind `sequence` opened."""
-    trajectory = Trajectory()
+    trajectory = Trajectory(zone)
     opened: dict[str, None] = {}
     for event in events:
         changed = trajectory.see(event)

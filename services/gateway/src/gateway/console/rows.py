@@ -10,14 +10,14 @@ from contracts.parts import CallQuote
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One call of a turn: proposed, then quoted, then with its result."""
+    """One call of a turn: proposed, then quoted, then with its result, and in a word or two what that is."""
 
     call_id: str
     tool: str
     arguments: dict[str, Any]
     quote: CallQuote | None = None
     result: str | None = None
-    failed: bool = False
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,10 @@ class TurnBox:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the trajectory. `opened` and `seq` are the sequences of the facts that opened and last changed it."""
+    """One line of the trajectory. `opened` and `seq` are the sequences of the facts that opened and last changed it.
+
+    day: it says that the next rows are of another day.
+    """
 
     id: str
     opened: int
@@ -60,6 +63,7 @@ class Row:
     amount: str = ""
     tone: str = ""
     turn: TurnBox | None = None
+    day: bool = False
 
 
 def row(event: Event, icon: str, title: str, *, part: str = "", **more: Any) -> Row:

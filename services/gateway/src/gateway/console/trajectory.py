@@ -1,12 +1,15 @@
 """A run as rows for a person: each fact opens a row or completes one, the same on the page and on the stream."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from contracts.events import Event
 from contracts.facts import (
     CallDecided,
+    HoldExpired,
     ReplyGiven,
     RunStarted,
     TurnExecuted,
@@ -20,7 +23,7 @@ from contracts.parts import CallQuote, CallResult, Hold
 
 from gateway.console.rows import Line, Row, Strip, TurnBox, row
 from gateway.console.told import told
-from gateway.console.words import duration, ledger, moved_on, plural
+from gateway.console.words import day, duration, ledger, moved_on, plural
 from gateway.edits import in_words
 
 # What a carried-out write is called. A tool that is not here is named as it is.
@@ -37,20 +40,30 @@ DONE = {
 
 @dataclass(slots=True)
 class Trajectory:
-    """The rows of one run, in order. `see` takes the next fact and tells which rows it opened or changed."""
+    """The rows of one run, in order, with its days in the zone. `see` takes the next fact and tells which rows it
+    opened or changed. Nothing but the facts tells what a row says: not when, or beside which others, they came."""
 
+    zone: str = "UTC"
     rows: dict[str, Row] = field(default_factory=dict)
     _turn: str = ""
     _before: datetime | None = None
     _held: datetime | None = None
     _holds: dict[str, Hold] = field(default_factory=dict)
     _decisions: dict[str, list[str]] = field(default_factory=dict)
+    _declined: dict[str, str] = field(default_factory=dict)
+    _day: date | None = None
 
     def see(self, event: Event) -> list[Row]:
-        changed = self._changed(event)
+        changed = [one for row in self._changed(event) for one in self._with_its_day(row)]
         self.rows |= {one.id: one for one in changed}
         self._before = event.time
         return changed
+
+    def see_all(self, events: Iterable[Event], after: int) -> list[Row]:
+        """The rows that those of the next facts opened or changed that stand behind sequence `after`, as all leave
+        them."""
+        changed = [row.id for event in events for row in self.see(event) if event.sequence > after]
+        return [self.rows[row_id] for row_id in dict.fromkeys(changed)]
 
     def _changed(self, event: Event) -> list[Row]:
         match event.fact:
@@ -64,17 +77,31 @@ class Trajectory:
                 return self._executed(event, fact)
             case CallDecided() as fact:
                 return [self._decided(event, fact)]
+            case HoldExpired() as fact:
+                self._declined |= dict.fromkeys(fact.call_ids, "Not decided in time")
+                return [told(event)]
             case ReplyGiven() as fact:
                 return [row(event, "reply", "Reply sent", says=fact.text, meta=self._since(event))]
             case _:
                 return [told(event)]
+
+    def _with_its_day(self, row: Row) -> list[Row]:
+        """The row, behind one that names its day where that is a later one than the rows before have."""
+        if row.id in self.rows:
+            return [row]
+        before, today = self._day, row.at.astimezone(ZoneInfo(self.zone)).date()
+        self._day = max(today, before or today)
+        if before is None or today <= before:
+            return [row]
+        title = day(row.at, self.zone)
+        return [Row(f"{row.id}-day", row.opened, row.seq, row.at, "", title, day=True), row]
 
     def _since(self, event: Event) -> str:
         return duration(event.time - self._before) if self._before else ""
 
     def _proposed(self, event: Event, fact: TurnProposed) -> Row:
         self._turn, self._held = f"e-{event.sequence}", None
-        self._holds, self._decisions = {}, {}
+        self._holds, self._decisions, self._declined = {}, {}, {}
         lines = tuple(Line(call.call_id, call.tool, call.arguments) for call in fact.calls)
         box = TurnBox(fact.turn, words_of(fact.content), lines)
         return row(event, "turn", f"Turn {fact.turn}", turn=box, meta=self._since(event))
@@ -88,6 +115,9 @@ class Trajectory:
             case TurnQuoted():
                 box = _quoted(box, fact)
             case TurnForwarded():
+                # Policy has the last word on what counted as declined.
+                runs = {verdict.call_id for verdict in fact.verdicts if verdict.verdict == "run"}
+                self._declined = {call_id: said for call_id, said in self._declined.items() if call_id not in runs}
                 if self._held is None and not box.reads_only:
                     box = replace(box, strips=(*box.strips, _forwarded(fact)))
             case TurnHeld():
@@ -95,7 +125,8 @@ class Trajectory:
                 box, tone = replace(box, strips=(*box.strips, _held(fact, box))), "hold"
             case TurnRefused():
                 strip = Strip("bad", "no", "Refused", f"{fact.rule}. The agent was told why and may try again.")
-                box = replace(box, strips=(*box.strips, strip), lines=_with_results(box.lines, fact.results))
+                lines = _with_results(box.lines, fact.results, lambda result: self._outcome(result, "Refused"))
+                box = replace(box, strips=(*box.strips, strip), lines=lines)
                 tone = "bad"
         judged = [replace(opened, turn=box, tone=tone, seq=event.sequence)]
         if isinstance(fact, TurnRefused) and any("approve" in said for said in self._decisions.values()):
@@ -106,19 +137,26 @@ class Trajectory:
         opened = self.rows.get(self._turn)
         if opened is None or opened.turn is None:
             return [told(event)]
-        box = replace(opened.turn, lines=_with_results(opened.turn.lines, fact.results))
+        results = _with_results(opened.turn.lines, fact.results, lambda result: self._outcome(result, "Error"))
+        box = replace(opened.turn, lines=results)
         lines = {line.call_id: line for line in box.lines}
         changed = [replace(opened, turn=box, seq=event.sequence)]
         for result in fact.results:
             line = lines.get(result.call_id)
-            declined = "decline" in self._decisions.get(result.call_id, ())
+            declined = result.call_id in self._declined
             if line and line.quote and line.quote.kind == "write" and not line.quote.will_fail and not declined:
                 changed.append(_done(event, fact, line, result, self._since(event)))
         return changed
 
+    def _outcome(self, result: CallResult, failed: str) -> str:
+        """What a call's result is: what people did not release has not failed."""
+        return self._declined.get(result.call_id) or (failed if result.is_error else "Result")
+
     def _decided(self, event: Event, fact: CallDecided) -> Row:
         said = self._decisions.setdefault(fact.call_id, [])
         said.append(fact.decision)
+        if fact.decision == "decline":
+            self._declined[fact.call_id] = "Declined"
         hold = self._holds.get(fact.call_id)
         approved = fact.decision == "approve"
         title = f"{'Approved' if approved else 'Declined'} by {fact.by.subject}"
@@ -150,14 +188,14 @@ def words_of(content: list[dict[str, Any]]) -> str:
 
 
 def _started(event: Event, fact: RunStarted) -> list[Row]:
+    """The run's start and the customer's message, in the order of their times."""
     who = fact.requested_by.subject
     how = f"by {who}, {fact.profile} agent, policy {fact.policy_pack}, up to {plural(fact.limits.max_steps, 'step')}"
     customer = fact.ticket.customer.name or fact.ticket.customer.email
-    said = fact.ticket.body
-    return [
-        row(event, "play", "Run started", detail=how, meta=event.key.run),
-        row(event, "chat", customer, part="message", says=said),
-    ]
+    begun = row(event, "play", "Run started", detail=how, meta=event.key.run)
+    message = row(event, "chat", customer, part="message", says=fact.ticket.body)
+    message = replace(message, at=fact.ticket.opened_at or event.time)
+    return sorted([begun, message], key=lambda one: one.at)
 
 
 def _quoted(box: TurnBox, fact: TurnQuoted) -> TurnBox:
@@ -199,10 +237,12 @@ def _refused_after_all(event: Event, fact: TurnRefused, box: TurnBox) -> Row:
     return row(event, "no", "Refused", part="refused", detail=detail, tone="bad")
 
 
-def _with_results(lines: tuple[Line, ...], results: list[CallResult]) -> tuple[Line, ...]:
+def _with_results(
+    lines: tuple[Line, ...], results: list[CallResult], outcome: Callable[[CallResult], str]
+) -> tuple[Line, ...]:
     by_call = {result.call_id: result for result in results}
     return tuple(
-        replace(line, result=found.content, failed=found.is_error) if (found := by_call.get(line.call_id)) else line
+        replace(line, result=found.content, outcome=outcome(found)) if (found := by_call.get(line.call_id)) else line
         for line in lines
     )
 

@@ -138,6 +138,12 @@ def stamp(at: datetime, zone: str) -> str:
     return f"{local.day} {local:%b %Y %H:%M:%S %Z}"
 
 
+def day(at: datetime, zone: str) -> str:
+    """The date in the tenant's zone, as in `Sunday 29 November 2026`."""
+    local = at.astimezone(ZoneInfo(zone))
+    return f"{local:%A} {local.day} {local:%B %Y}"
+
+
 def iso(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
