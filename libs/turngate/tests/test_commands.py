@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 from contracts.events import from_document
 from turngate.running import RunningSystem, temporary_system
@@ -176,6 +177,38 @@ def test_a_cancelled_run_says_so(own_system: RunningSystem) -> None:
         assert "ended" in said.err
 
 
+def test_a_model_that_is_away_is_named_by_run_runs_and_status_until_it_answers(own_system: RunningSystem) -> None:
+    shown = json.loads(turngate(own_system, "status", "--json").out)["processes"]
+    stand_in = shown["standin"]["health"].removesuffix("/healthz")
+    busy = {"fault": {"status": 529}}
+    answers = [[*[busy] * 6, {"text": "Your parcel is on its way.", "gate": "back"}]]
+    httpx.put(f"{stand_in}/script", json={"key": "TCK-2003", "answers": answers}).raise_for_status()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TURNGATE_")}
+    environ["TURNGATE_DATA"] = str(own_system.data)
+    with subprocess.Popen([TURNGATE, "run", "TCK-2003"], env=environ, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        try:
+            said = ""
+            while "The model is away (529) since" not in said:
+                said = run.stdout.readline()
+                assert said, "it ended without a word of it"
+            assert re.search(r"since \d\d:\d\d:\d\d UTC, attempt \d", said)
+            assert "The model is away (529)" in turngate(own_system, "runs").out
+            status = json.loads(turngate(own_system, "status", "--json").out)
+            assert status["healthy"]
+            [condition] = status["processes"]["agent-runner"]["conditions"]
+            assert condition.startswith("The model is away (529)")
+            assert condition in turngate(own_system, "status").out
+        finally:
+            httpx.put(f"{stand_in}/gates/back").raise_for_status()
+        rest = run.stdout.read()
+        assert run.wait(timeout=120) == 0
+    assert "agent" in rest
+    assert turngate(own_system, "log", "show", "TCK-2003-1").kinds[-1] == "agent.run-ended"
+    assert json.loads(turngate(own_system, "status", "--json").out)["processes"]["agent-runner"]["conditions"] == []
+    httpx.delete(f"{stand_in}/script", params={"key": "TCK-2003"}).raise_for_status()
+
+
 def test_a_stop_is_set_listed_and_lifted_by_who_may(own_system: RunningSystem) -> None:
     assert turngate(own_system, "stop", "list").out == "Nothing is stopped.\n"
     assert turngate(own_system, "stop", "set", "--reason", "a strange pattern").code == 2
@@ -290,6 +323,7 @@ def test_a_detached_system_is_ready_when_the_command_returns_and_stops_when_told
 
     up = command("up", "--detach", "--port", "0")
     assert up.returncode == 0, up.stderr
+    assert "The stand-in answers." in up.stdout
     running = json.loads(command("status", "--json").stdout)
     pid = running["pid"]
     try:

@@ -12,9 +12,11 @@ from standin import request as requests
 from standin import script
 from standin.answer import name
 from standin.errors import ApiError
-from standin.messages import Messages
+from standin.messages import Messages, authenticate
 from standin.stage import Stage
 from standin.usage import input_tokens
+
+NAME = "stand-in"
 
 
 def app(*, pace_ms: float = 0) -> Starlette:
@@ -23,6 +25,12 @@ def app(*, pace_ms: float = 0) -> Starlette:
 
     async def count(http: HttpRequest) -> Response:
         return JSONResponse({"input_tokens": input_tokens(requests.read(await http.body(), counting=True))})
+
+    async def models(http: HttpRequest) -> Response:
+        """The one that there is; a message may ask for any."""
+        authenticate(http.scope)
+        one = {"type": "model", "id": NAME, "display_name": "Stand-in", "created_at": "2026-01-01T00:00:00Z"}
+        return JSONResponse({"data": [one], "has_more": False, "first_id": NAME, "last_id": NAME})
 
     async def put_script(http: HttpRequest) -> Response:
         try:
@@ -71,6 +79,7 @@ def app(*, pace_ms: float = 0) -> Starlette:
         routes=[
             Route("/v1/messages", Messages(stage, pace_ms), methods=["POST"]),
             Route("/v1/messages/count_tokens", count, methods=["POST"]),
+            Route("/v1/models", models),
             Route("/script", put_script, methods=["PUT"]),
             Route("/script", delete_script, methods=["DELETE"]),
             Route("/gates/{gate}", open_gate, methods=["PUT"]),

@@ -8,8 +8,6 @@ from contracts.strict import parse_yaml
 from contracts.subjects import token
 from pydantic import BaseModel, ConfigDict
 
-DEFAULT_MODEL = "claude-sonnet-5-5"
-
 
 class Profile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -14,6 +14,7 @@ from contracts.handler import say
 from contracts.history import History
 from contracts.identity import Principal
 from contracts.log import JetStreamLog
+from contracts.models import DEFAULT_MODEL
 from contracts.parts import CallQuote, Customer, Json, Limits, Ticket
 from contracts.stops import stop
 from contracts.subjects import TOKEN, RunKey
@@ -27,7 +28,7 @@ from gateway.domain import Decision, Edited, Refusal, Said
 from gateway.folding import fold
 from gateway.held import HeldCall
 from gateway.problems import Problem, not_found
-from gateway.profiles import DEFAULT_MODEL, Tenant
+from gateway.profiles import Tenant
 from gateway.tickets import TicketView
 from gateway.views import RunView
 

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
@@ -110,6 +111,11 @@ def _announce(ready: State, as_json: bool, attached: bool = False, link: bool = 
         )
     else:
         console.print("A real model answers, with the key from the environment: runs cost money.")
+    # What its API says comes when it comes: a system that stays in the foreground has to go on meanwhile.
+    asking = Thread(target=_say_of_model, args=(ready,), daemon=True)
+    asking.start()
+    if not attached:
+        asking.join()
     if ready.issuer_url:
         console.print("Sign in as:")
         for tenant in tenants(tenants_directory()):
@@ -124,6 +130,14 @@ def _show_link(running: State) -> None:
     """Whole, on a line of its own: a terminal that is narrower wraps it, and nothing else does."""
     if found := sign_in_link(running):
         typer.echo(f"Sign in by this link. Whoever has it can sign in as anybody: keep it to yourself.\n  {found}")
+
+
+def _say_of_model(ready: State) -> None:
+    from turngate.model_check import check, configured
+
+    stand_in = ready.processes["standin"]["health"].removesuffix("/healthz") if ready.model == "stand-in" else None
+    with suppress(OSError):  # nobody reads it
+        console.print(check(configured(os.environ, stand_in)), markup=False)
 
 
 def down(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
@@ -160,6 +174,8 @@ def status(data: Data = DEFAULT_DATA, as_json: Json = False) -> None:
             condition = "[green]healthy[/]" if process["healthy"] else "[red]not healthy[/]"
             restarts = f", started again {process['restarts']} times" if process["restarts"] else ""
             console.print(f"  {name:<14} pid {process['pid']:<8} {condition}{restarts}")
+            for said in process["conditions"]:
+                console.print(f"    {said}", markup=False)
     if not well:
         raise typer.Exit(1)
 
@@ -178,11 +194,12 @@ def _shown(found: State, compact: bool) -> str:
 
 
 def _health(found: State) -> dict[str, dict[str, Any]]:
-    """Each process asked now: the services by their health page, the servers by their ports."""
+    """Each process asked now: the services by their health page, the servers by their ports. `conditions` are what a
+    service says that is not as it should be though it is ready."""
     import socket
     from urllib.parse import urlsplit
 
-    from turngate.embedded.services import answers
+    from turngate.embedded.services import conditions
 
     def listens(url: str) -> bool:
         parts = urlsplit(url)
@@ -196,9 +213,11 @@ def _health(found: State) -> dict[str, dict[str, Any]]:
     return {
         name: {
             **process,
-            "healthy": answers(process["health"], name)() if process["health"] else listens(servers[name]),
+            "healthy": said is not None if process["health"] else listens(servers[name]),
+            "conditions": said or [],
         }
         for name, process in found.processes.items()
+        for said in [conditions(process["health"], name) if process["health"] else None]
     }
 
 

@@ -193,20 +193,22 @@ def _python(
 
 def answers(url: str, name: str) -> Callable[[], bool]:
     """Whether a GET of the URL is answered with a 200 by what bears the name, and within two seconds."""
+    return lambda: conditions(url, name) is not None
+
+
+def conditions(url: str, name: str) -> list[str] | None:
+    """What stands behind the first line of such an answer, a line each; None where there is none."""
     parts = urlsplit(url)
-
-    def ask() -> bool:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=2)
-        try:
-            connection.request("GET", parts.path)
-            answer = connection.getresponse()
-            return answer.status == 200 and name.encode() in answer.read(1000)
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
-    return ask
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=2)
+    try:
+        connection.request("GET", parts.path)
+        answer = connection.getresponse()
+        said = answer.read(10_000).decode(errors="replace")
+        return said.splitlines()[1:] if answer.status == 200 and name in said else None
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def port_of(url: str) -> str:

@@ -1,0 +1,3 @@
+"""Which model works where nobody says another."""
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
