@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
-from contracts.logs import without_values
+from contracts.logs import Lossy, without_values
+from contracts.metrics import LOST_LINES
 
 WRITE = """
 import logging, structlog
@@ -47,3 +49,29 @@ def test_an_error_of_the_database_is_logged_without_the_row_that_it_quotes(
     assert "kim@mail.example" not in told
     assert "customers_email" in told
     assert "Later" in told
+
+
+GO_ON = """
+import logging, sys, structlog
+from contracts import logs
+logs.configure("policy", "info")
+for number in range(2000):
+    structlog.get_logger().info("decided", number=number)
+    logging.getLogger("a.library").warning("over")
+print("done")
+"""
+
+
+def test_a_line_that_cannot_be_written_breaks_nothing_of_what_wanted_to_write_it() -> None:
+    with open("/dev/full", "w") as full:  # where every write finds the disk full
+        process = subprocess.run([sys.executable, "-c", GO_ON], stdout=subprocess.PIPE, stderr=full, timeout=60)
+
+    assert process.stdout == b"done\n"
+
+
+def test_a_line_that_cannot_be_written_is_counted() -> None:
+    before = LOST_LINES._value.get()
+    with suppress(OSError), open("/dev/full", "w", buffering=1) as full:
+        Lossy(full).write("a line\n")
+
+    assert LOST_LINES._value.get() == before + 1

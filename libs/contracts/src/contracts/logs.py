@@ -3,8 +3,12 @@
 import logging
 import re
 import sys
+from contextlib import suppress
+from typing import TextIO, cast
 
 import structlog
+
+from contracts.metrics import LOST_LINES
 
 # What PostgreSQL adds to an error: the rows and keys that it was about, as they are or within a repr.
 _VALUES = re.compile(r"(?:\n|\\n)(?:DETAIL|CONTEXT|QUERY):(?:(?!\n|\\n).)*")
@@ -23,8 +27,28 @@ def unquoted(error: str) -> str:
     return _VALUES.sub("", error)
 
 
+class Lossy:
+    """A text file that takes what it can: a line that cannot be written, as on a full disk, is lost and counted, and
+    breaks nothing of what wanted to write it."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        try:
+            return self._file.write(text)
+        except OSError:
+            LOST_LINES.inc()
+            return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+
 def configure(service: str, level: str = "info") -> None:
     """Sets structlog up for this process, and sends the standard library's records the same way."""
+    output = Lossy(sys.stderr)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -38,10 +62,10 @@ def configure(service: str, level: str = "info") -> None:
     structlog.configure(
         processors=[*shared, *renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level.upper()),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, output)),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(output)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
