@@ -29,6 +29,7 @@ from contracts.strict import AMBIGUOUS, Ambiguous, parse_json
 from contracts.subjects import RunKey
 from contracts.topology import OPENS
 from contracts.tracing import headers, span
+from contracts.writability import Writability
 
 logger = structlog.get_logger()
 
@@ -62,6 +63,7 @@ class Bus:
         self._answering: set[asyncio.Task[None]] = set()
         self._subscriptions: list[Any] = []
         self.on_error.append(self._requests.on_error)
+        self.writability = Writability()
         # Of the runs' personal data, where this service may see it.
         self.keys: KeyRing | None = None
         if service in OPENS:
@@ -101,6 +103,11 @@ class Bus:
     @property
     def connected(self) -> bool:
         return self.nc.is_connected and all(other.connected for other in self.beside)
+
+    @property
+    def ready(self) -> bool:
+        """Whether messages can be taken, and what comes of them can be appended."""
+        return self.connected and self.writability.trouble is None
 
     async def settled(self) -> None:
         """Returns once the broker knows what this service hears and answers. Raises Forbidden where it may not."""

@@ -25,6 +25,7 @@ from contracts.stream import Stream
 from contracts.subjects import RUNS, RunKey
 from contracts.tenant_facts import TENANT_FACTS
 from contracts.tracing import traceparent_behind
+from contracts.writability import Writability
 
 logger = structlog.get_logger()
 Clock = Callable[[], datetime]
@@ -53,6 +54,7 @@ class JetStreamLog:
     A process keeps recent histories in memory and fetches, by sequence, only what it lacks and only the kinds that its
     own folds read (`reads`; the kinds that end a run, or say that it was erased, are always among them).
 
+    writability: is told how each append went.
     keys: of the runs' personal data, where this process may see it. Without them facts are read with placeholders, and
     written as they are.
     """
@@ -66,9 +68,11 @@ class JetStreamLog:
         clock: Clock = lambda: datetime.now(UTC),
         timeout: float = 5.0,
         keys: KeyRing | None = None,
+        writability: Writability | None = None,
     ) -> None:
         self._nc = nc
         self._keys = keys
+        self._writability = writability or Writability()
         self._known = keys.known if keys else events.no_key
         self._reads = frozenset(reads) | TERMINAL | {RunErased.kind}
         self._clock = clock
@@ -205,14 +209,18 @@ class JetStreamLog:
             answer = json.loads(reply.data)
         except (nats.errors.Error, OSError) as error:
             # Taken or not, nobody knows: the run's head will tell.
+            self._writability.failed(f"the log did not confirm an append: {error!r}")
             raise Outage(f"The log did not confirm {event.kind} of {event.key.run}: {error!r}") from error
         if "error" in answer:
             if answer["error"].get("err_code") in CONFLICT_CODES:
                 CONFLICTS.labels(event.kind).inc()
                 raise Conflict(f"{event.key.run} has grown since it was read.")
-            raise Outage(f"The log did not take {event.kind} of {event.key.run}: {answer['error'].get('description')}")
+            why = answer["error"].get("description")
+            self._writability.failed(f"the log does not take an append: {why}")
+            raise Outage(f"The log did not take {event.kind} of {event.key.run}: {why}")
         if answer.get("duplicate"):
             raise CorruptLog(f"The log swallowed {event.kind} of {event.key.run} as a duplicate.")
+        self._writability.succeeded()
         return int(answer["seq"])
 
     @property

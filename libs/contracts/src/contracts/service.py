@@ -50,7 +50,7 @@ async def running(
     async with AsyncExitStack() as stack:
         bus = await Bus.connect(settings, name, outages)
         stack.push_async_callback(bus.close)
-        log = JetStreamLog(bus.nc, reads, keys=bus.keys)
+        log = JetStreamLog(bus.nc, reads, keys=bus.keys, writability=bus.writability)
         bus.on_error.append(log.on_error)
         await start(bus, log, settings, stack)
         await bus.settled()
@@ -78,7 +78,7 @@ async def _run(
             server = health.serve(
                 name,
                 settings.health_port,
-                lambda: ready is not None and ready.connected,
+                lambda: ready is not None and ready.ready,
                 settings.health_host,
                 lambda: [line for condition in (ready.conditions if ready else ()) for line in condition()],
             )

@@ -19,9 +19,12 @@ async def alive() -> Response:
 
 @router.get("/readyz", response_class=PlainTextResponse)
 async def ready(ports: Ports) -> Response:
-    """Whether requests can be answered: the broker is connected and the database answers."""
+    """Whether requests can be answered: the broker is connected, the log takes what is appended, and the database
+    answers."""
     if not ports.connected():
         raise Problem(503, "Not ready", "The connection to NATS is down; it is being made again.")
+    if trouble := ports.bus.writability.trouble:
+        raise Problem(503, "Not ready", f"Nothing can be written: {trouble}. Look at the broker's disk.")
     await ports.desk.position()
     return PlainTextResponse("gateway is ready\n")
 
