@@ -74,23 +74,25 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
     one = await find(ports, asker, reference)
     runs = await ports.desk.runs_of(asker.tenant, one.ticket)
     wanted = request.query_params.get("run") or (runs[-1].run if runs else None)
-    view, rows, hidden, others = None, [], 0, []
+    view, others = None, []
+    rows, hidden, rows_from = latest([], None)
     if wanted:
         history = await ports.runs.history(asker.tenant, wanted)
         view = fold(history.events)
         if view is None or view.ticket != one.ticket:
             raise not_found("run")
         others = (await earlier(ports.desk, asker.tenant, [view]))[view.run]
-        rows = rows_of(await seen.facts(history.events, view.customer))
+        every = rows_of(await seen.facts(history.events, view.customer), shell["tenant"].timezone)
         view = await seen.run(view)
-        hidden = 0 if request.query_params.get("all") else max(0, len(rows) - MOST_ROWS)
+        rows, hidden, rows_from = latest(every, None if request.query_params.get("all") else MOST_ROWS)
     return html(
         "ticket.html",
         **shell,
         ticket=await seen.ticket(one),
         view=view,
-        rows=rows[hidden:],
+        rows=rows,
         earlier=hidden,
+        rows_from=rows_from,
         runs=runs,
         can_run=asker.may("run") and not one.erased,
         history=shapes.history(others) if view else None,
@@ -123,11 +125,17 @@ def waits_of(ports: Gateway, view: RunView | None) -> str:
     return words.model_wait(wait, ports.tenants.of(view.tenant).timezone) if wait and view else ""
 
 
-def rows_of(events: tuple[Event, ...]) -> list[Row]:
-    trajectory = Trajectory()
+def rows_of(events: tuple[Event, ...], zone: str = "UTC") -> list[Row]:
+    trajectory = Trajectory(zone)
     for event in events:
         trajectory.see(event)
     return list(trajectory.rows.values())
+
+
+def latest(rows: list[Row], most: int | None) -> tuple[list[Row], int, int]:
+    """The last rows, how many stand before them, and the sequence up to which what is missing here is left out."""
+    hidden = 0 if most is None else max(0, len(rows) - most)
+    return rows[hidden:], hidden, rows[hidden - 1].opened if hidden else 0
 
 
 def inside(path: str) -> str:
@@ -208,7 +216,8 @@ async def card_of(ports: Gateway, asker: Principal, run: str, seen: Sight) -> ca
     view = fold(history.events)
     if view is None or not view.held:
         return None
-    return cards.card(await seen.run(view), await seen.facts(history.events, view.customer), asker)
+    zone = ports.tenants.of(asker.tenant).timezone
+    return cards.card(await seen.run(view), await seen.facts(history.events, view.customer), asker, zone)
 
 
 async def _cards(ports: Gateway, asker: Principal, views: list[RunView]) -> list[cards.Card]:

@@ -86,7 +86,7 @@ class RunPage:
         self._key = key
         self._after = after
         self._zone = ports.tenants.of(asker.tenant).timezone
-        self._trajectory = Trajectory()
+        self._trajectory = Trajectory(self._zone)
         self._events: list[Event] = []
         self._writing = False
         self._waiting: ModelWait | None = None
@@ -96,16 +96,13 @@ class RunPage:
 
     async def frames(self, heard: list[Any]) -> list[bytes]:
         events = [item for item in heard if isinstance(item, Event)]
-        rows: dict[str, Row] = {}
         self._events += events
-        for event in await self._as_seen(events):
+        for event in events:
             self.told, self.ended = event.sequence, self.ended or event.terminal
-            changed = self._trajectory.see(event)
-            if event.sequence > self._after:
-                rows |= {row.id: row for row in changed}
+        rows = self._trajectory.see_all(await self._as_seen(events), self._after)
         frames = []
         if rows:
-            changes = await self._changes(list(rows.values()), events)
+            changes = await self._changes(rows, events)
             frames.append(sse.frame(sse.data({"changes": changes}), id=events[-1].sequence, event="change"))
         return frames + self._live([item for item in heard if not isinstance(item, Event)])
 
@@ -116,7 +113,8 @@ class RunPage:
     async def _changes(self, rows: list[Row], events: list[Event]) -> list[dict[str, Any]]:
         run = self._key.run
         changes = []
-        if self._writing and any(event.author == "agent" for event in events):
+        if any(event.author == "agent" or event.terminal for event in events):
+            # It may have been shown by another connection, before this one was there.
             self._writing = False
             changes.append(change(f"live-{run}", ""))
         for row in rows:
@@ -137,7 +135,7 @@ class RunPage:
             change(f"side-{view.run}", render.part("run.html", "side", view, history, zone)),
             change(f"decide-{view.run}", render.part("run.html", "decide", view, asker, zone, now)),
         ]
-        card = cards.card(view, (), asker)
+        card = cards.card(view, (), asker, zone)
         if card is not None:
             changes.append(change(f"card-head-{view.run}", render.part("card.html", "card_head", card, zone, now)))
         return changes
@@ -153,9 +151,11 @@ class RunPage:
         return [sse.frame(sse.data({"changes": [change(f"wait-{self._key.run}", html)]}), event="change")]
 
     def _live(self, deltas: list[dict[str, Any]]) -> list[bytes]:
-        """Text of the model as it comes: it has no id, and the fact that follows replaces it. Only for who sees
-        customers: a name that comes in two pieces is found in neither."""
-        text = "".join(str(delta.get("text", "")) for delta in deltas)
+        """Text of the model as it comes: it has no id, and the fact that follows replaces it; what comes behind that
+        is not shown. Only for who sees customers: a name that comes in two pieces is found in neither."""
+        view = fold(self._events)
+        answered = view.steps if view is not None else 0
+        text = "".join(str(delta.get("text", "")) for delta in deltas if delta.get("step", 0) > answered)
         if not text or self.ended or not self._seen.whole:
             return []
         frames, run = [], self._key.run
@@ -243,7 +243,7 @@ async def _inbox_frame(
     card, ticket = None, None
     if view is not None:
         events = await seen.facts(history.events, view.customer) if view.held else ()
-        card = cards.card(await seen.run(view), events, asker)
+        card = cards.card(await seen.run(view), events, asker, zone)
         ticket = await ports.desk.ticket(asker.tenant, view.ticket)
     if view is not None and ticket is not None:
         current = await seen.ticket(ticket.model_copy(update={"latest": view, "status": TICKET_STATUS[view.status]}))

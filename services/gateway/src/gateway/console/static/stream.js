@@ -5,6 +5,7 @@ import { Source } from "./source.js";
 const cursors = new Map(); // url -> the last sequence that this page has applied
 const listeners = new Map(); // kind -> functions
 const statuses = new Map();
+const followed = new WeakSet(); // elements whose stream was joined for them
 const worker = connect();
 
 export function on(kind, listener) {
@@ -20,7 +21,10 @@ function connect() {
     // Without shared workers each page holds its own streams.
     const sources = new Map();
     return {
-      join: (url, after) => sources.set(url, new Source(url, after, (message) => heard({ url, ...message }))),
+      join: (url, after) => {
+        sources.get(url)?.stop();
+        sources.set(url, new Source(url, after, (message) => heard({ url, ...message })));
+      },
       leave: (url) => { sources.get(url)?.stop(); sources.delete(url); },
       retry: () => { for (const source of sources.values()) source.open(); },
     };
@@ -34,8 +38,9 @@ function connect() {
   };
 }
 
+// From `after` on: from further back than it was followed so far, if need be.
 export function follow(url, after) {
-  if (cursors.has(url)) return;
+  if (cursors.get(url) <= after) return;
   cursors.set(url, after);
   worker.join(url, after);
 }
@@ -48,9 +53,14 @@ export function retry() {
   worker.retry();
 }
 
-// Streams that elements on the page name for themselves.
+// Streams that elements on the page name for themselves. One that has just been put there may be older than what has been
+// told meanwhile: that is told again.
 export function followAll(root = document) {
-  for (const element of root.querySelectorAll("[data-stream]")) follow(element.dataset.stream, Number(element.dataset.after));
+  for (const element of root.querySelectorAll("[data-stream]")) {
+    if (followed.has(element)) continue;
+    followed.add(element);
+    follow(element.dataset.stream, Number(element.dataset.after));
+  }
 }
 
 function heard(message) {
@@ -87,7 +97,10 @@ function applyAll(changes) {
 function apply({ id, html, to, opened }) {
   const there = document.getElementById(id);
   if (!html) return there?.remove();
-  if (there) return replace(there, parse(html, there.parentElement));
+  if (there) {
+    const newer = parse(html, there.parentElement);
+    return Number(newer.dataset.seq) < Number(there.dataset.seq) ? undefined : replace(there, newer);
+  }
   const place = to && document.getElementById(to);
   if (!place) return emit("unplaced", to, html);
   if (opened && opened <= Number(place.dataset.from ?? 0)) return;

@@ -1,0 +1,81 @@
+"""Whichever way a page came to what it shows, in a real browser: what the model writes, and cards that come late."""
+
+import pytest
+from contracts.facts import RunCancelled
+from playwright.async_api import Browser, Page, expect
+
+from .browsing import IN_A_BROWSER, RUN, browser, chromium, nothing_left, opened, sign_in, world
+from .conftest import World, connect
+from .facts import ALEX, proposed, replied, started, story_from_the_hold, story_to_the_hold
+
+pytestmark = [*IN_A_BROWSER, pytest.mark.timeout(120)]
+__all__ = ["browser", "chromium", "nothing_left", "world"]  # fixtures
+
+
+async def running(world: World, browser: Browser, *, shared: bool = True) -> Page:
+    """A page of a run; `shared`: its streams are those of all tabs."""
+    await world.ticket()
+    await world.others.say(RUN, started())
+    context = await sign_in(browser, world, "alex")
+    if not shared:
+        await context.add_init_script("window.SharedWorker = undefined")
+    return await opened(context, world, f"/tickets/TCK-2004?run={RUN}")
+
+
+async def test_words_that_come_behind_their_fact_are_not_shown(world: World, browser: Browser) -> None:
+    page = await running(world, browser)
+    runner = await connect(world.nats, "agent-runner")
+    await runner.live(world.key(RUN), {"step": 1, "text": "I look the or"})
+    await expect(page.locator(f"#live-text-{RUN}")).to_have_text("I look the or")
+    await world.others.say(RUN, proposed(1, ("c-1", "get_order", {"order_reference": "ORD-1"})))
+    await expect(page.locator(f"#live-{RUN}")).to_have_count(0)
+    # when the rest of that answer comes late, and then the next answer begins
+    await runner.live(world.key(RUN), {"step": 1, "text": "der up."})
+    await runner.live(world.key(RUN), {"step": 2, "text": "Next"})
+    # then the next answer is all that is shown
+    await expect(page.locator(f"#live-text-{RUN}")).to_have_text("Next")
+    await runner.close()
+
+
+async def test_nothing_is_being_written_any_more_once_the_run_was_stopped(world: World, browser: Browser) -> None:
+    page = await running(world, browser)
+    runner = await connect(world.nats, "agent-runner")
+    await runner.live(world.key(RUN), {"step": 1, "text": "I look the or"})
+    await expect(page.locator(f"#live-{RUN}")).to_be_visible()
+    await world.others.say(RUN, RunCancelled(by=ALEX))
+    await expect(page.locator(f"#rows-{RUN}")).to_contain_text("Stopped by alex")
+    await expect(page.locator(f"#live-{RUN}")).to_have_count(0)
+    await runner.close()
+
+
+async def test_words_that_another_connection_showed_go_with_their_fact(world: World, browser: Browser) -> None:
+    page = await running(world, browser, shared=False)
+    runner = await connect(world.nats, "agent-runner")
+    await runner.live(world.key(RUN), {"step": 1, "text": "I am sorry"})
+    await expect(page.locator(f"#live-{RUN}")).to_be_visible()
+    # when the page's streams begin anew, as they do behind a proxy, and the answer comes over the new ones
+    async with page.expect_response(lambda answer: f"/stream/runs/{RUN}" in answer.url):
+        await page.evaluate("import('/static/stream.js').then((streams) => streams.retry())")
+    await world.others.say(RUN, replied("I am sorry."))
+    await expect(page.locator(f"#rows-{RUN}")).to_contain_text("Reply sent")
+    await expect(page.locator(f"#live-{RUN}")).to_have_count(0)
+    await runner.close()
+
+
+async def test_rows_that_are_put_back_to_an_older_state_catch_up(world: World, browser: Browser) -> None:
+    """As a card is that the inbox tells of later than the run's own stream."""
+    await world.ticket()
+    await world.others.say(RUN, *story_to_the_hold())
+    await world.seen(RUN)
+    page = await opened(await sign_in(browser, world, "sam"), world, "/tickets/TCK-2004")
+    rows = page.locator(f"#rows-{RUN}")
+    older = await rows.evaluate("(list) => list.outerHTML")
+    await world.others.say(RUN, *story_from_the_hold()[:3])
+    await expect(rows).to_contain_text("Refund made")
+    now = await rows.evaluate("(list) => list.innerHTML.trim()")
+    await rows.evaluate(
+        "(list, older) => { list.outerHTML = older; return import('/static/stream.js').then((s) => s.followAll()); }",
+        older,
+    )
+    await expect(rows).to_contain_text("Refund made")
+    assert await rows.evaluate("(list) => list.innerHTML.trim()") == now
