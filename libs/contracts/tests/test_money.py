@@ -25,13 +25,20 @@ amounts = st.integers(-(2**53), 2**53)
         (-1_200, "CHF", "−CHF 12.00"),
         (1_200, "JPY", "¥1,200"),
         (1_200, "KWD", "KWD 1.200"),
+        (1_200, "CAD", "CA$12.00"),
+        (18_000, "XOF", "XOF 18,000"),
+        (18_000, "XAF", "XAF 18,000"),
+        (18_000, "UGX", "UGX 18,000"),
+        (18_000, "LYD", "LYD 18.000"),
+        (18_000, "CLF", "CLF 1.8000"),
+        (18_000, "XXX", "18000 minor units of XXX"),
     ],
 )
 def test_an_amount_reads_as_people_write_it(amount: int, currency: str, text: str) -> None:
     assert Money(amount, currency).text() == text
 
 
-@given(amounts, st.sampled_from(["GBP", "USD", "EUR", "CHF", "JPY", "KWD"]))
+@given(amounts, st.sampled_from(["GBP", "USD", "EUR", "CHF", "JPY", "KWD", "XOF", "UGX", "CLF"]))
 def test_no_minor_unit_is_lost_in_the_text(amount: int, currency: str) -> None:
     text = Money(amount, currency).text()
     digits = int(re.sub(r"\D", "", text))

@@ -219,6 +219,13 @@ def test_a_stop_is_set_listed_and_lifted_by_who_may(own_system: RunningSystem) -
     stop_id = done.out.split()[-1]
     assert f"{stop_id}  issue_refund  a strange pattern  (by ada)" in turngate(own_system, "stop", "list").out
     assert turngate(own_system, "stop", "lift", stop_id, "--as", "ada").code == 0
+    above = turngate(
+        own_system, "stop", "set", "--above-minor", "10000", "--reason", "a strange pattern", "--as", "ada"
+    )
+    assert above.out.startswith("Stopped: every write above £100.00 to one customer in a day."), above
+    stop_id = above.out.split()[-1]
+    assert "every write above £100.00 to one customer" in turngate(own_system, "stop", "list").out
+    assert turngate(own_system, "stop", "lift", stop_id, "--as", "ada").code == 0
     assert json.loads(turngate(own_system, "stop", "list", "--json").out) == {"stops": []}
 
 

@@ -54,6 +54,7 @@ class House:
         self.line = JetStreamLog(nc, stream=TENANTS)
         self.willing = True
         self.catalogue = CATALOGUE
+        self.asked_for: list[Json] = []
         self.live: list[tuple[str, Json]] = []
         self._events: list[Event] = []
         self._grown = asyncio.Condition()
@@ -61,6 +62,7 @@ class House:
 
     async def opens(self) -> None:
         async def catalogue(message: Msg) -> None:
+            self.asked_for.append(json.loads(message.data))
             await message.respond(json.dumps(self.catalogue).encode())
 
         async def hear_live(message: Msg) -> None:

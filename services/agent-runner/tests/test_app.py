@@ -41,6 +41,18 @@ async def test_a_ticket_is_worked_from_its_start_to_its_end(
     assert await director.asked("TCK-10") == {0: 1, 1: 1}
 
 
+async def test_the_tools_are_asked_for_in_the_currency_and_the_locale_of_each_run(
+    home: House, told: Settings, director: Director
+) -> None:
+    for reference in ("TCK-1001", "TCK-1002"):
+        await director.script(reference, [REPLY])
+    async with running(told):
+        await home.ended(await home.starts("TCK-1001-1", currency="XOF", locale="fr_SN"))
+        await home.ended(await home.starts("TCK-1002-1"))
+    asked = [(one["currency"], one["locale"]) for one in home.asked_for]
+    assert asked == [("XOF", "fr_SN"), (None, None)]
+
+
 async def test_the_models_words_are_heard_while_it_speaks_and_are_no_facts(
     home: House, told: Settings, director: Director
 ) -> None:

@@ -169,3 +169,31 @@ def test_a_turn_of_many_long_calls_still_fits_a_slack_message(run: Told) -> None
     assert len(header) <= 150
     assert len(section) <= 3000
     assert section.count("&") == section.count(";"), "no entity is cut in two"
+
+
+@pytest.mark.parametrize(
+    ("currency", "locale", "shown", "plain"),
+    [
+        ("XOF", "fr_SN", "18\u202f000\u00a0XOF", "18 000 XOF"),
+        ("XOF", None, "XOF 18,000", "XOF 18,000"),
+        ("JPY", "en_US", "¥18,000", "¥18,000"),
+        ("KWD", "en_GB", "KWD\u00a018.000", "KWD 18.000"),
+        ("XXX", "en_GB", "18000 minor units of XXX", "18000 minor units of XXX"),
+    ],
+)
+def test_every_medium_tells_an_amount_in_the_tenants_currency(
+    currency: str, locale: str | None, shown: str, plain: str
+) -> None:
+    run = Told(locale=locale)
+    effect = Effect(summary="Refund", object="ORD-10042", amount_minor=18000, currency=currency)
+    run.say(TurnQuoted(turn=1, attempt=1, quotes=[quoted().model_copy(update={"effect": effect})]))
+    told = of(run, run.hold(hold()))
+
+    [call] = json.loads(formats.webhook(told))["data"]["calls"]
+    slack = json.loads(formats.slack(told))
+    mail = formats.email(told, "desk@example.org", ["sam@example.org"])
+
+    assert (call["amount"], call["amount_minor"]) == (shown, 18000)
+    assert slack["text"].startswith(f"{plain} on TCK-2004 waits")
+    assert f"{plain} on TCK-2004" in str(mail["Subject"])
+    assert f", {plain}: held by" in mail.get_content()

@@ -54,12 +54,12 @@ def hold_of(quoted: CallQuote, needs: Needs = ONE, **more: Any) -> Hold:
 class Told:
     """A history that grows by what is said in it."""
 
-    def __init__(self, customer: Customer | None = None) -> None:
+    def __init__(self, customer: Customer | None = None, locale: str | None = None) -> None:
         self.now = START
         self.log = MemoryLog(clock=lambda: self.now)
         run = started(ALEX)
         ticket = run.ticket.model_copy(update={"customer": customer or run.ticket.customer})
-        self.say(run.model_copy(update={"ticket": ticket}))
+        self.say(run.model_copy(update={"ticket": ticket, "locale": locale}))
 
     @property
     def history(self) -> History:

@@ -64,6 +64,12 @@ def test_yen_have_no_minor_units() -> None:
     assert words.minor("12.5", "JPY") is None
 
 
+def test_francs_of_a_currency_without_a_minor_unit_are_whole() -> None:
+    assert words.money(18_000, "XOF").endswith("18,000")
+    assert words.minor("18,000", "XOF") == 18_000
+    assert words.minor("180.00", "XOF") is None
+
+
 def outcome(now: CallQuote, by: Principal | None = None, needs: Needs | None = None) -> domain.Edited:
     view = view_of(*story_to_the_hold()[:-1], held(2, HELD, needs=needs))
     return domain.edited(view, call_of(view), HELD, now, by or asker(SAM))

@@ -138,3 +138,22 @@ async def test_a_tenants_first_pack_may_be_in_any_currency(packs: Packs) -> None
     answer = await checking(packs)({"tenant": "newcomer", "text": PACK.replace("GBP", "USD")})
 
     assert answer["status"] == 200
+
+
+NOBODY_PAYS_IN = PACK.replace("currency: GBP", "currency: XYZ").replace("name: acme", "name: other")
+
+
+async def test_a_pack_in_a_currency_that_nobody_knows_is_neither_set_up_nor_promoted(tmp_path: Path) -> None:
+    answer = await checking(Packs(tmp_path))({"tenant": "acme", "text": NOBODY_PAYS_IN})
+    assert (answer["status"], answer["title"]) == (422, "Not a policy pack")
+    assert "pack, currency: 'XYZ' is no currency that ISO 4217 has a minor unit for" in answer["detail"]
+
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "policy.yaml").write_text(NOBODY_PAYS_IN)
+    with pytest.raises(InvalidPack, match=r"policy\.yaml, currency: 'XYZ' is no currency"):
+        Packs(tmp_path)
+
+
+def test_a_promoted_pack_stays_in_force_when_its_currency_is_taken_out_of_use(packs: Packs) -> None:
+    packs.hear(said(promoted(NEWER.replace("currency: GBP", "currency: HRK"))))
+    assert version(packs) == 4

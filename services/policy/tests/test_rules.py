@@ -1,6 +1,9 @@
 """What may run, what a person must release, what is refused: one quote at a time, then whole turns."""
 
+from dataclasses import replace
+
 import pytest
+from contracts.money import Money
 from contracts.parts import CallQuote, Guard, Needs
 from policy.pack import PolicyPack, parse
 from policy.rules import AskPeople, Refuse, Run, guards, judge
@@ -276,3 +279,27 @@ def test_nobody_releases_more_to_a_customer_in_a_day_than_the_last_tier(pack: Po
         "£2,000.01 to this customer today is more than £2,000.00, "
         "the most that anybody here may refund to one customer in a day."
     )
+
+
+@pytest.mark.parametrize(
+    ("currency", "locale", "amounts"),
+    [
+        ("XOF", "fr_SN", ("18\u202f000\u00a0XOF", "5\u202f000\u00a0XOF")),
+        ("JPY", "ja_JP", ("￥18,000", "￥5,000")),
+        ("EUR", "de_DE", ("180,00\u00a0€", "50,00\u00a0€")),
+        ("GBP", "", ("£180.00", "£50.00")),
+    ],
+)
+def test_reasons_give_amounts_in_the_packs_currency_as_the_runs_locale_writes_them(
+    currency: str, locale: str, amounts: tuple[str, str]
+) -> None:
+    pack = parse(PACK.replace("currency: GBP", f"currency: {currency}"))
+    asked = refund(amount=18_000, today=18_000, currency=currency)
+
+    [held] = judge([asked], pack, replace(ABOUT, locale=locale))
+    [over] = judge([refund(amount=300_000, currency=currency)], pack, replace(ABOUT, locale=locale))
+
+    assert isinstance(held, AskPeople)
+    assert held.reason == f"{amounts[0]} to this customer today is above the {amounts[1]} that needs no person."
+    assert isinstance(over, Refuse)
+    assert Money(300_000, currency).text(locale) in over.reason

@@ -111,7 +111,7 @@ async def test_the_case_of_an_older_run_keeps_the_number_that_people_were_given(
     assert len(opened.data["case"].removeprefix("ESC-")) >= 16
 
 
-@given(st.text("0123456789abcdef", min_size=64, max_size=64), st.sampled_from((10, 20, 40, 64)))
+@given(st.text("0123456789abcdef", min_size=64, max_size=64), st.sampled_from((10, 16, 32, 64)))
 def test_every_reference_that_is_given_is_read_back_whatever_is_around_it(intent: str, length: int) -> None:
     reference = f"RF-{intent[:length].upper()}"
     assert references.read("refund", f' "{reference.lower()}" ') == reference

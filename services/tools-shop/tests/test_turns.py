@@ -159,6 +159,13 @@ async def test_the_same_refund_in_a_fresh_run_is_named_a_duplicate_and_moves_no_
     assert acme.refunds() == [4000]
 
 
+async def test_a_shop_that_sells_in_francs_tells_of_whole_francs(open_shop):
+    entries = demo.read(TENANTS / "acme" / "demo.yaml").model_copy(update={"currency": "XOF"})
+    paid, seen = await open_shop(entries).run(refund(4000), look())
+    assert paid.content.startswith("Refunded XOF 4,000 (4000 minor units)")
+    assert "Still refundable: XOF 14,000 (14000 minor units)." in seen.content
+
+
 async def test_a_second_equal_refund_is_paid_when_it_names_the_first_and_only_once(acme):
     [paid] = await acme.run(refund(4000))
     again = refund(4000, again_after=paid.data["refund"])

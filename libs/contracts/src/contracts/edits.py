@@ -26,7 +26,7 @@ def day_total(held: int | None, was: CallQuote, now: CallQuote) -> int | None:
     return after if held is None or before is None or after is None else held - before + after
 
 
-def objection(was: CallQuote, now: CallQuote) -> str | None:
+def objection(was: CallQuote, now: CallQuote, locale: str = "") -> str | None:
     """Why a held call may not be approved as changed into `now`; None if it may. Both are quotes of the same call."""
     if now.digest == was.digest or now.arguments == was.arguments:
         return "Nothing was changed. Approve it as it is instead."
@@ -42,10 +42,10 @@ def objection(was: CallQuote, now: CallQuote) -> str | None:
         return "What it would do so changed is not known. Approve it as it is, or decline it."
     if now.subject != was.subject or now.effect.object != was.effect.object:
         return f"So changed it would be about {now.effect.object}, not {was.effect.object}. Decline it instead."
-    return _moves_too_much(was.effect, now.effect)
+    return _moves_too_much(was.effect, now.effect, locale)
 
 
-def _moves_too_much(was: Effect, now: Effect) -> str | None:
+def _moves_too_much(was: Effect, now: Effect, locale: str) -> str | None:
     if now.currency != was.currency:
         return f"So changed it would move {now.currency or 'no currency'}, not {was.currency or 'none'}."
     before, after = was.amount_minor, now.amount_minor
@@ -56,9 +56,6 @@ def _moves_too_much(was: Effect, now: Effect) -> str | None:
     if after <= 0:
         return "So changed it would move nothing. Decline it instead."
     if after > before:
-        return f"So changed it would move {_text(after, now)}, more than the {_text(before, was)} that was asked for."
+        more, asked = (Money(minor, was.currency or "").text(locale) for minor in (after, before))
+        return f"So changed it would move {more}, more than the {asked} that was asked for."
     return None
-
-
-def _text(amount_minor: int, effect: Effect) -> str:
-    return Money(amount_minor, effect.currency).text() if effect.currency else f"{amount_minor}"

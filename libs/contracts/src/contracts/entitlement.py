@@ -24,7 +24,7 @@ class Held:
     """A held call, and who has had a part in it.
 
     changed_by: who changed the call into what is held, where their approval does not carry over.
-    approved_by: whose approval of it stands.
+    approved_by: whose approval of it stands. locale: how the run writes amounts.
     """
 
     requested_by: Person
@@ -33,6 +33,7 @@ class Held:
     quote: CallQuote | None = None
     changed_by: Sequence[Person] = ()
     approved_by: Sequence[Person] = ()
+    locale: str = ""
 
 
 def bar(held: Held, by: Somebody, word: Word) -> Bar | None:
@@ -52,7 +53,7 @@ def bar(held: Held, by: Somebody, word: Word) -> Bar | None:
         return Bar("Above your role", f"This needs the role {needs.role}; yours is {by.role}.")
     if word != "approve":
         return None
-    return above_own_limit(needs.amount_minor, held.quote, by) or _seat(needs, held.approved_by, by)
+    return above_own_limit(needs.amount_minor, held.quote, by, held.locale) or _seat(needs, held.approved_by, by)
 
 
 def part_in(requested_by: Person, customer: Customer, by: Somebody, quote: CallQuote | None = None) -> Bar | None:
@@ -64,15 +65,15 @@ def part_in(requested_by: Person, customer: Customer, by: Somebody, quote: CallQ
     return None
 
 
-def above_own_limit(today_minor: int | None, quote: CallQuote | None, by: Somebody) -> Bar | None:
+def above_own_limit(today_minor: int | None, quote: CallQuote | None, by: Somebody, locale: str = "") -> Bar | None:
     """Whether what the customer is refunded that day with this call is more than a person may release."""
     if within_own_limit(by, Needs(amount_minor=today_minor)):
         return None
-    currency = quote.effect.currency if quote and quote.effect else None
-    what = f"With this it is {_text(today_minor, currency)} to this customer today"
-    if today_minor is None:
-        what = "What this moves is not known"
-    limit = _text(by.limit_minor, currency)
+    currency = (quote.effect.currency if quote and quote.effect else None) or ""
+    what = "What this moves is not known"
+    if today_minor is not None:
+        what = f"With this it is {Money(today_minor, currency).text(locale)} to this customer today"
+    limit = Money(by.limit_minor or 0, currency).text(locale)
     return Bar(
         "Above your limit",
         f"{what}; your own limit is {limit}. Somebody with a higher limit has to release it. You may decline it, or "
@@ -100,7 +101,3 @@ def _seat(needs: Needs, approved_by: Sequence[Person], by: Somebody) -> Bar | No
         left = f"{count} of the {needs.people} have to be {asked[-1]}s, and only seats of theirs are left."
         return Bar("A lead has to", left)
     return Bar("A lead has to", f"One of the {needs.people} has to be a {asked[-1]}, and only one seat is left.")
-
-
-def _text(minor: int | None, currency: str | None) -> str:
-    return Money(minor, currency).text() if minor is not None and currency else f"{minor} minor units"

@@ -14,6 +14,7 @@ from contracts.parts import (
     CallQuote,
     CallResult,
     Count,
+    Currency,
     Digest,
     Guard,
     Hold,
@@ -74,6 +75,9 @@ class RunStarted(Fact):
     prompt_version: Name
     policy_pack: Name
     toolset: Name
+    # How amounts are written for this run's people and its model, and what the tenant's amounts are in.
+    locale: Added[Name] = None
+    currency: Added[Currency] = None
 
 
 @said_by("desk", "customer-said")

@@ -41,10 +41,10 @@ def plain(text: str, width: int = WIDTH) -> str:
     return safe if len(safe) <= width else f"{safe[: width - 1]}…"
 
 
-def money(effect: parts.Effect | None) -> str:
+def money(effect: parts.Effect | None, locale: str = "") -> str:
     if effect is None or effect.amount_minor is None or effect.currency is None:
         return ""
-    return Money(effect.amount_minor, effect.currency).text()
+    return Money(effect.amount_minor, effect.currency).text(locale)
 
 
 def _call(call: parts.ToolCall) -> str:

@@ -7,10 +7,12 @@ import time
 from contracts.asks import CATALOGUE
 from contracts.bus import Bus
 from contracts.errors import Outage
+from contracts.facts import RunStarted
 
 from agent_runner.request import Tools
 
 FRESH_FOR = 30.0  # seconds
+Which = tuple[str, str, str | None, str | None]  # tenant, toolset, currency, locale
 
 
 class NoToolset(LookupError):
@@ -20,18 +22,19 @@ class NoToolset(LookupError):
 class Catalogue:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._known: dict[tuple[str, str], tuple[float, Tools]] = {}
-        self._asking: dict[tuple[str, str], asyncio.Lock] = {}
+        self._known: dict[Which, tuple[float, Tools]] = {}
+        self._asking: dict[Which, asyncio.Lock] = {}
 
-    async def tools(self, tenant: str, toolset: str) -> Tools:
-        """Raises NoToolset; Outage where nobody answers and nothing is remembered."""
-        which = (tenant, toolset)
+    async def tools(self, tenant: str, started: RunStarted) -> Tools:
+        """The tools of a run, described in its own currency. Raises NoToolset; Outage where nobody answers and nothing
+        is remembered."""
+        which = (tenant, started.toolset, started.currency, started.locale)
         async with self._asking.setdefault(which, asyncio.Lock()):
             known = self._known.get(which)
             if known and time.monotonic() - known[0] < FRESH_FOR:
                 return known[1]
             try:
-                tools = await self._ask(tenant, toolset)
+                tools = await self._ask(which)
             except Outage:
                 if known is None:
                     raise
@@ -39,8 +42,10 @@ class Catalogue:
             self._known[which] = (time.monotonic(), tools)
             return tools
 
-    async def _ask(self, tenant: str, toolset: str) -> Tools:
-        answer = await self._bus.ask(CATALOGUE, {"tenant": tenant, "toolset": toolset}, timeout=5)
+    async def _ask(self, which: Which) -> Tools:
+        tenant, toolset, currency, locale = which
+        asked = {"tenant": tenant, "toolset": toolset, "currency": currency, "locale": locale}
+        answer = await self._bus.ask(CATALOGUE, asked, timeout=5)
         if answer.get("status", 200) >= 500:
             raise Outage(f"The tools service could not say what it offers: {answer.get('title')}")
         if "tools" not in answer:

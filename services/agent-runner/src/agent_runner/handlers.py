@@ -177,7 +177,7 @@ class Agent:
         profile = self._profiles.profile(run.started.profile)
         prompt = self._profiles.prompt(run.started.prompt_version)
         try:
-            tools = await self._catalogue.tools(due.key.tenant, run.started.toolset)
+            tools = await self._catalogue.tools(due.key.tenant, run.started)
             return request.build(run, prompt, tools, self._model_of(run), price, profile.max_tokens, taken)
         except (Outage, NoToolset):
             raise

@@ -77,10 +77,11 @@ def decide_changed(
     history: History, asked: AskDecide, by: Principal, now: datetime, may: MayChange, quoted: CallQuote
 ) -> Draft | NoOnRecord | No:
     """What becomes of an approval with changes, now that is known what the call would do with them."""
-    if (why := objection(may.was, quoted)) is not None:
+    locale = (history.started.locale if history.started else None) or ""
+    if (why := objection(may.was, quoted, locale)) is not None:
         return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
     today = day_total(may.needs.amount_minor, may.was, quoted)
-    if (bar := entitlement.above_own_limit(today, quoted, by)) is not None:
+    if (bar := entitlement.above_own_limit(today, quoted, by, locale)) is not None:
         return _on_record(history, asked, by, _barred(bar), now)
     return _decided(asked, by, may.held, quoted.arguments)
 
@@ -215,9 +216,9 @@ def _another_effect(held: HeldTurn, call: HeldCall, asked: AskDecide) -> No | No
 
 
 def _bar(started: RunStarted, call: HeldCall, asked: AskDecide, by: Principal) -> Bar | None:
-    held = Held(
-        started.requested_by, started.ticket.customer, call.hold, call.quote, call.editors, tuple(call.approvers)
-    )
+    customer, approvers = started.ticket.customer, tuple(call.approvers)
+    locale = started.locale or ""
+    held = Held(started.requested_by, customer, call.hold, call.quote, call.editors, approvers, locale)
     return entitlement.bar(held, by, asked.decision if asked.edited is None else "change")
 
 

@@ -12,12 +12,17 @@ from gateway import app
 from gateway.database import open_pool
 from gateway.desk import Desk
 from gateway.erasure import Erase, Refused, erase
+from gateway.profiles import InvalidTenant, Tenants
 from gateway.rebuild import rebuild
 from gateway.seeds import seed, tickets
 from gateway.settings import Settings
 
 
 async def _seed(settings: Settings) -> None:
+    try:
+        Tenants(settings.tenants_dir).check_currencies()
+    except InvalidTenant as error:
+        sys.exit(f"{error}\nNo tickets were opened. Put it right, and start again.")
     async with open_pool(settings.postgres_dsn.get_secret_value(), size=1) as pool:
         count = await seed(Desk(pool), tickets(settings.tenants_dir))
     print(f"{count} tickets are on the desk.")

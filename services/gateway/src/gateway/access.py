@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 
 from gateway.domain import NOT_IN_THEIR_NAME
+from gateway.locales import LOCALE
 from gateway.metrics import STREAMS
 from gateway.problems import Problem
 from gateway.sessions import session_of
@@ -114,6 +115,7 @@ async def asker(request: Request) -> Principal:
         )
     if request.method not in SAFE:
         request.state.claim = await gateway.request_keys.claim(request, principal)
+    LOCALE.set(gateway.tenants.of(principal.tenant).locale)
     return principal
 
 

@@ -1,5 +1,6 @@
 """Who did what, on whose behalf and why: one row of it, and what of a row is not for everybody."""
 
+import re
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 
 from gateway.redaction import AHEAD, Redaction
 
+_BLANKS = re.compile(r"[^\S\u00a0\u202f]+")
 LONGEST = 500  # characters of a text in a row
 TEXTS = ("did", "what", "why")
 Actor = Literal["person", "customer", "agent", "policy", "shop", "system"]
@@ -71,7 +73,8 @@ def named(pack: Pack) -> str:
 
 def line(text: str) -> str:
     """On one line, and as much of it as has to be looked through where a row may hold `LONGEST`."""
-    return " ".join(text.split())[: LONGEST + AHEAD]
+    # Blanks that hold an amount together stay what they are.
+    return _BLANKS.sub(" ", text).strip()[: LONGEST + AHEAD]
 
 
 def cut(row: Row) -> Row:

@@ -87,7 +87,8 @@ class Case:
         if fact.edited is None:
             return self._about(self._by(event, fact.by, did, fact.note), fact.call_id)
         quote = self._quotes.get(fact.call_id)
-        changes = in_words(quote, fact.edited) if quote is not None else ""
+        locale = (self._started.locale if self._started else None) or ""
+        changes = in_words(quote, fact.edited, locale) if quote is not None else ""
         row = self._about(
             self._by(event, fact.by, f"{did} with changes: {changes}" if changes else f"{did} with changes", fact.note),
             fact.call_id,

@@ -132,7 +132,7 @@ def may_decide(view: RunView, call: HeldCall, asker: Principal, word: Word) -> B
     """Why this person may not say this on a held call, None if they may. A hint for pages: approvals has the say."""
     if not asker.may("decide"):
         return Bar("Read only", f"Decided by {call.hold.needs.role}s; your role ({asker.role}) decides nothing.")
-    held = Held(view.requested_by, view.customer, call.hold, call.quote, call.changed_by, call.approved_by)
+    held = Held(view.requested_by, view.customer, call.hold, call.quote, call.changed_by, call.approved_by, view.locale)
     if (barred := bar(held, asker, word)) is not None or word != "change" or call.attempt < MOST_ATTEMPTS:
         return barred
     return Bar("Not to be changed again", f"It was quoted {MOST_ATTEMPTS} times. Approve or decline it as it is.")
@@ -159,6 +159,6 @@ class Edited:
 
 def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker: Principal) -> Edited:
     today = day_total(call.hold.needs.amount_minor, was, now)
-    barred = may_decide(view, call, asker, "change") or above_own_limit(today, now, asker)
-    refused = objection(was, now) or (barred.detail if barred else None)
+    barred = may_decide(view, call, asker, "change") or above_own_limit(today, now, asker, view.locale)
+    refused = objection(was, now, view.locale) or (barred.detail if barred else None)
     return Edited(was, now, refused, refused is None and carries_over(was, now))

@@ -10,19 +10,19 @@ from gateway.texts import excerpt, plain
 _MONEY = ("_pence", "_cents", "_minor")
 
 
-def changes(quote: CallQuote, edited: Mapping[str, object]) -> list[tuple[str, str, str]]:
+def changes(quote: CallQuote, edited: Mapping[str, object], locale: str = "") -> list[tuple[str, str, str]]:
     """The changed arguments: each one's name for people, before, after."""
     names = dict.fromkeys((*quote.arguments, *edited))
     return [
-        (label(name), _shown(quote, name, quote.arguments.get(name)), _shown(quote, name, edited.get(name)))
+        (label(name), _shown(quote, name, before, locale), _shown(quote, name, after, locale))
         for name in names
-        if quote.arguments.get(name) != edited.get(name)
+        if (before := quote.arguments.get(name)) != (after := edited.get(name))
     ]
 
 
-def in_words(quote: CallQuote, edited: Mapping[str, object]) -> str:
+def in_words(quote: CallQuote, edited: Mapping[str, object], locale: str = "") -> str:
     """In one line, as in `amount £120.00 instead of £180.00`; empty where nothing is known of it any more."""
-    return ", ".join(f"{name} {after} instead of {before}" for name, before, after in changes(quote, edited))
+    return ", ".join(f"{name} {after} instead of {before}" for name, before, after in changes(quote, edited, locale))
 
 
 def is_money(quote: CallQuote, name: str, value: object) -> bool:
@@ -40,7 +40,7 @@ def label(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _shown(quote: CallQuote, name: str, value: object) -> str:
+def _shown(quote: CallQuote, name: str, value: object, locale: str) -> str:
     if is_money(quote, name, value):
-        return Money(int(str(value)), currency(quote)).text()
+        return Money(int(str(value)), currency(quote)).text(locale)
     return excerpt(plain(value), 120)

@@ -84,6 +84,7 @@ def _started(event: Event, fact: RunStarted) -> RunView:
         sequence=event.sequence,
         ordinal=event.ordinal,
         last_step="Reading the ticket",
+        locale=fact.locale or "",
     )
 
 

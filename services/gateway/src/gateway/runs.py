@@ -160,6 +160,8 @@ class Runs:
             prompt_version=profile.prompt_version,
             policy_pack=tenant.policy_pack,
             toolset=profile.toolset,
+            locale=tenant.locale or None,
+            currency=tenant.currency or None,
         )
 
     async def say(self, run: str, asker: Principal, text: str, key: str) -> Event:

@@ -1,11 +1,12 @@
 """What the API answers with: the run, ticket and approval of OpenAPI, made from the views."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 from contracts.identity import Principal
 from contracts.model_wait import ModelWait
+from contracts.money import Money
 from contracts.parts import CallQuote, Customer, Effect, Json, Needs, Pack, Person
 from pydantic import BaseModel
 
@@ -82,6 +83,7 @@ class Run(BaseModel):
     sequence: int
     uncertain_micro_usd: int = 0
     model_wait: ModelWait | None = None
+    locale: str = ""
 
 
 class Runs(BaseModel):
@@ -148,6 +150,7 @@ class Approval(BaseModel):
     holds: list[PendingHold]
     others: list[OtherCall]
     history: CustomerHistory
+    locale: str = ""
 
 
 class Approvals(BaseModel):
@@ -175,10 +178,23 @@ class Audit(BaseModel):
     next: str | None
 
 
+class StandingStop(Stop):
+    """`above` is the amount of `above_minor` as people read it."""
+
+    above: str | None = None
+
+
 class Stops(BaseModel):
     """The stops that stand, the oldest first."""
 
-    stops: list[Stop]
+    stops: list[StandingStop]
+
+
+def stops(standing: Iterable[Stop], currency: str, locale: str) -> Stops:
+    def above(stop: Stop) -> str | None:
+        return None if stop.above_minor is None else Money(stop.above_minor, currency).text(locale)
+
+    return Stops(stops=[StandingStop(**dict(stop), above=above(stop)) for stop in standing])
 
 
 class Policy(BaseModel):
@@ -250,6 +266,7 @@ def approval(view: RunView, asker: Principal, earlier: list[RunView]) -> Approva
         subject=view.subject,
         customer=view.customer,
         customer_said=view.body,
+        locale=view.locale,
         requested_by=view.requested_by,
         held_at=min(call.held_at for call in view.holds),
         expires_at=min(call.expires_at for call in view.holds),

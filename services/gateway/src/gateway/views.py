@@ -72,6 +72,7 @@ class RunView(Part):
     reply: Text | None = None
     last_step: str = ""
     agent: str = ""
+    locale: str = ""
     written: int = 0
     read: int = 0
 

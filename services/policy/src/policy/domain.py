@@ -81,7 +81,7 @@ def last_turn(history: History) -> Turn | None:
     return Turn(
         quoted=quoted,
         quote_id=quote.id,
-        about=About(history.key.tenant, started.profile, started.ticket.customer.id, quote.time),
+        about=About(history.key.tenant, started.profile, started.ticket.customer.id, quote.time, started.locale or ""),
         held=next((fact for fact in since if isinstance(fact, TurnHeld)), None),
         answered=any(isinstance(fact, TurnForwarded | TurnRefused) for fact in since),
         decisions=Decisions(events, started),

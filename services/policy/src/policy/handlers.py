@@ -14,7 +14,7 @@ from contracts.validation import explain
 from pydantic import ValidationError
 
 from policy import domain
-from policy.pack import InvalidPack, parse
+from policy.pack import InvalidPack, check_currency, parse
 from policy.packs import Packs
 
 
@@ -43,6 +43,7 @@ def checking(packs: Packs) -> Answer:
         try:
             # In a thread: a text that somebody sends must hold up no turn.
             pack = await asyncio.to_thread(parse, asked.text, source="pack")
+            check_currency(pack, source="pack")
         except InvalidPack as error:
             return _no("Not a policy pack", str(error)[:4000])
         currency = packs.currency(asked.tenant) or pack.currency

@@ -15,12 +15,14 @@ _HARD = Limit(then="refuse")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the rules know of a turn beside its quotes. `customer` is the ticket's own, `now` when it was quoted."""
+    """What the rules know of a turn beside its quotes. `customer` is the ticket's own, `now` when it was quoted,
+    `locale` how amounts are written."""
 
     tenant: str
     profile: str
     customer: str | None
     now: datetime
+    locale: str = ""
 
 
 @dataclass(slots=True)
@@ -87,7 +89,7 @@ def _totals(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums) -> Ite
     facts, limits, customer, adds = quote.facts, pack.limits, quote.subject or "", amount(quote)
 
     def money(minor: int) -> str:
-        return Money(minor, pack.currency).text()
+        return Money(minor, pack.currency).text(about.locale)
 
     if day := limits.customer_day:
         told, own = facts.refunded_today_minor, sums.amounts[customer]

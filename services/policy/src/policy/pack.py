@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 import yaml
 from contracts.asks import LONGEST_PACK
+from contracts.currencies import known_currency
 from contracts.parts import Currency, Digest, Needs, Pack
 from contracts.people import RANKS
 from contracts.validation import path as dotted
@@ -171,6 +172,15 @@ class PolicyPack(Part):
     @property
     def stamp(self) -> Pack:
         return Pack(name=self.name, version=self.version, digest=self.digest)
+
+
+def check_currency(pack: PolicyPack, source: str) -> None:
+    """Raises InvalidPack where nothing can be paid in the pack's currency. Looked at before a pack is put in force: one
+    that is in force stays so when its currency is taken out of use."""
+    try:
+        known_currency(pack.currency)
+    except ValueError as error:
+        raise InvalidPack(f"{source}, currency: {error}") from None
 
 
 def parse(text: str, source: str = "policy pack") -> PolicyPack:

@@ -6,7 +6,7 @@ import structlog
 from contracts.events import Event
 from contracts.tenant_facts import PolicyPromoted
 
-from policy.pack import InvalidPack, PolicyPack, parse
+from policy.pack import InvalidPack, PolicyPack, check_currency, parse
 
 logger = structlog.get_logger()
 
@@ -19,7 +19,9 @@ class Packs:
         wrong: list[str] = []
         for path in sorted(tenants_dir.glob("*/policy.yaml")):
             try:
-                self._packs[path.parent.name] = parse(path.read_text(encoding="utf-8"), source=str(path))
+                pack = parse(path.read_text(encoding="utf-8"), source=str(path))
+                check_currency(pack, source=str(path))
+                self._packs[path.parent.name] = pack
             except InvalidPack as error:
                 wrong.append(str(error))
         if wrong:

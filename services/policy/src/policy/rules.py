@@ -147,10 +147,10 @@ def _writes_or_reads(quote: CallQuote, pack: PolicyPack) -> Run | AskPeople:
 
 
 def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, today: int) -> Judgement:
-    met = [*bounds(quote, pack, about, sums), _automatic(quote, pack, sums)]
+    met = [*bounds(quote, pack, about, sums), _automatic(quote, pack, about, sums)]
     tier = next((tier for tier in pack.refund.tiers if today <= tier.up_to), None)
     # What cannot be weighed against the limits is left to those who release the most.
-    unweighed = _malformed(quote, pack) or (_above_every_tier(pack, today) if tier is None else None)
+    unweighed = _malformed(quote, pack) or (_above_every_tier(pack, about, today) if tier is None else None)
     refusal = (
         _not_their_own(quote, pack, about)
         or unweighed
@@ -163,7 +163,7 @@ def _refund(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums, *, tod
     if unweighed:
         asks.insert(0, (unweighed.rule, unweighed.reason, Limit()))
     if not asks:
-        asks = _below_the_shops_floor(quote, pack)
+        asks = _below_the_shops_floor(quote, pack, about)
     if not asks:
         return Run("within-automatic-limit", pays=True, bounds=tuple(met), instead_of=refusal, day=day)
     needs = tier.needs if tier and not unweighed else pack.refund.tiers[-1].needs
@@ -193,17 +193,17 @@ def _asks(quote: CallQuote, pack: PolicyPack, met: Iterable[Bound]) -> list[tupl
     return asks
 
 
-def _below_the_shops_floor(quote: CallQuote, pack: PolicyPack) -> list[tuple[str, str, Limit]]:
+def _below_the_shops_floor(quote: CallQuote, pack: PolicyPack, about: About) -> list[tuple[str, str, Limit]]:
     """What the pack would let run unasked and the shop would not pay: only asked about it can ever be done."""
     floor, moved = quote.facts.decided_above_minor, amount(quote)
     if floor is None or moved <= floor:
         return []
-    pays, most = Money(moved, pack.currency).text(), Money(floor, pack.currency).text()
+    pays, most = (Money(minor, pack.currency).text(about.locale) for minor in (moved, floor))
     reason = f"The policy would pay {pays} unasked, but above {most} this shop pays only what a person has approved."
     return [("shop-floor", reason, Limit())]
 
 
-def _automatic(quote: CallQuote, pack: PolicyPack, sums: Sums) -> Bound:
+def _automatic(quote: CallQuote, pack: PolicyPack, about: About, sums: Sums) -> Bound:
     """The limit up to which no person is asked."""
     customer, most, told = quote.subject or "", pack.refund.automatic_up_to, quote.facts.refunded_today_minor
     guard = Guard(name="refunded_today_by_customer", subject=customer, at_most=most)
@@ -212,7 +212,7 @@ def _automatic(quote: CallQuote, pack: PolicyPack, sums: Sums) -> Bound:
     # The shop's total of the day holds this call and the turn's earlier ones; it can never be less than those.
     today, reason = max(told, sums.amounts[customer]), None
     if today > most:
-        limit, reached = Money(most, pack.currency).text(), Money(today, pack.currency).text()
+        limit, reached = (Money(minor, pack.currency).text(about.locale) for minor in (most, today))
         reason = f"{reached} to this customer today is above the {limit} that needs no person."
     return Bound(AUTOMATIC, Limit(), reason, guard, amount(quote))
 
@@ -230,8 +230,8 @@ def _malformed(quote: CallQuote, pack: PolicyPack) -> Refuse | None:
     return None
 
 
-def _above_every_tier(pack: PolicyPack, today: int) -> Refuse:
-    total, most = (Money(minor, pack.currency).text() for minor in (today, pack.refund.tiers[-1].up_to))
+def _above_every_tier(pack: PolicyPack, about: About, today: int) -> Refuse:
+    total, most = (Money(minor, pack.currency).text(about.locale) for minor in (today, pack.refund.tiers[-1].up_to))
     most = f"{most}, the most that anybody here may refund to one customer in a day"
     return Refuse("above-every-tier", f"{total} to this customer today is more than {most}.")
 

@@ -21,11 +21,15 @@ def main(arguments: list[str]) -> int:
         case ["seed"]:
             from contracts.settings import DatabaseSettings
 
-            from tools_shop.seeding import seed
+            from tools_shop.seeding import InvalidShop, seed
 
             settings = DatabaseSettings()
-            for tenant in seed(settings.postgres_dsn.get_secret_value(), settings.tenants_dir):
-                print(f"{tenant}: seeded")
+            try:
+                for tenant in seed(settings.postgres_dsn.get_secret_value(), settings.tenants_dir):
+                    print(f"{tenant}: seeded")
+            except InvalidShop as error:
+                print(f"{error}\nPut it right, and start again.", file=sys.stderr)
+                return 1
         case ["addresses" | "erase" as what]:
             from contracts.settings import DatabaseSettings
 

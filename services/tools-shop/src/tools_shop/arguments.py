@@ -9,10 +9,9 @@ from contracts.parts import UNREADABLE
 from tools_shop import references
 from tools_shop.outcomes import Arguments, Refusal
 from tools_shop.texts import echo, one_line, storable, without_card_numbers
+from tools_shop.unit import Unit
 
 Reader = Callable[[Any], Any]  # a field's value (None where it is missing) to what is used, or to a Refusal
-
-_NEEDED = "a whole number of pence (of cents where the shop sells in dollars or euros), such as 1250 for 12.50"
 
 
 def read(
@@ -62,26 +61,30 @@ def earlier_refund(value: Any) -> str | Refusal | None:
     return None if value is None else references.read("refund", value)
 
 
-def minor_amount(value: Any) -> int | Refusal:
+def minor_amount(unit: Unit) -> Reader:
     """A whole amount of at least one minor unit; nothing else is turned into one."""
-    if value is None or value == "":
-        return Refusal("amount-missing", f"How much? amount_pence is needed: {_NEEDED}.")
-    if isinstance(value, str) and len(value) > 40:
-        return Refusal("amount-type", f"The amount is not valid: amount_pence must be {_NEEDED}.")
-    if isinstance(value, bool) or not isinstance(value, int):
-        return Refusal(
-            "amount-type",
-            f"amount_pence must be one whole number: whole pence are needed, {_NEEDED}. "
-            "Nothing is rounded or converted.",
-        )
-    if value < 1:
-        return Refusal("amount-not-positive", "The amount must be positive: at least 1 penny (or cent).")
-    if value > LARGEST:
-        return Refusal(
-            "amount-too-large",
-            "The amount is not valid: the most that can be refunded is what remains of the order. get_order shows it.",
-        )
-    return value
+
+    def reader(value: Any) -> int | Refusal:
+        if value is None or value == "":
+            return Refusal("amount-missing", f"How much? amount_pence is needed: {unit.needed}.")
+        if isinstance(value, str) and len(value) > 40:
+            return Refusal("amount-type", f"The amount is not valid: amount_pence must be {unit.needed}.")
+        if isinstance(value, bool) or not isinstance(value, int):
+            return Refusal(
+                "amount-type",
+                f"amount_pence must be one whole number: {unit.needed}. Nothing is rounded or converted.",
+            )
+        if value < 1:
+            return Refusal("amount-not-positive", f"The amount must be positive: at least {unit.least}.")
+        if value > LARGEST:
+            return Refusal(
+                "amount-too-large",
+                "The amount is not valid: the most that can be refunded is what remains of the order. get_order shows "
+                "it.",
+            )
+        return value
+
+    return reader
 
 
 def reason(most: int = 500) -> Reader:

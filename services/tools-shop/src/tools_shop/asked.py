@@ -17,6 +17,7 @@ from tools_shop.edits import Edit
 from tools_shop.toolset import Toolset
 from tools_shop.turn import Turn
 from tools_shop.turns import Turns
+from tools_shop.unit import Unit
 
 
 class Asked:
@@ -27,11 +28,11 @@ class Asked:
         self._verifier = verifier
 
     async def catalogue(self, request: Json) -> Json:
-        """The tools of a toolset."""
+        """The tools of a toolset, in words that speak of the currency in the way of the locale, if they are named."""
         toolset = self._toolsets.get(str(request.get("toolset", "shop")))
         if toolset is None:
             return No(404, "No such toolset", f"This service offers: {', '.join(self._toolsets)}.").on_the_wire()
-        return toolset.catalogue
+        return toolset.of(Unit(*(str(request.get(name) or "")[:64] for name in ("currency", "locale")))).catalogue
 
     async def quote(self, request: Json) -> Json:
         """{"status": 200, "was": the call as it was quoted last, "quote": what it would do as `edited`}, or why not.

@@ -45,7 +45,7 @@ def lacking(record: Record, quotes: Sequence[CallQuote], floor_minor: int) -> di
     A call that was held for its digest, or before a person changed it, needs the decisions that its hold asked for. One
     that moves more than the floor needs a decision in any case, whatever policy said.
     """
-    missing = {}
+    missing, locale = {}, record.started.locale or ""
     released = released_by(record, quotes)
     for quote in quotes:
         hold = _hold(record, quote)
@@ -55,11 +55,11 @@ def lacking(record: Record, quotes: Sequence[CallQuote], floor_minor: int) -> di
                 "not-released", "This was not done: it was held, and the decisions that it needs are not in the log."
             )
         elif moved and moved.amount_minor > floor_minor and not people:
-            floor = Money(floor_minor, moved.currency).text()
+            floor = Money(floor_minor, moved.currency).text(locale)
             missing[quote.call_id] = Refusal(
                 "above-floor",
-                f"This was not done: {moved.text()} is above {floor}, and above that the shop pays only what a person "
-                "has approved. Pass it to a person with escalate_to_human.",
+                f"This was not done: {moved.text(locale)} is above {floor}, and above that the shop pays only what a "
+                "person has approved. Pass it to a person with escalate_to_human.",
             )
     return missing
 

@@ -18,8 +18,9 @@ class Caller:
     ticket: str
     email: str | None
     profile: str
+    locale: str = ""
 
     @classmethod
     def of(cls, key: RunKey, started: RunStarted, turn: int) -> "Caller":
         email = comparable(started.ticket.customer.email)
-        return cls(key.tenant, key.run, turn, started.ticket.reference, email, started.profile)
+        return cls(key.tenant, key.run, turn, started.ticket.reference, email, started.profile, started.locale or "")

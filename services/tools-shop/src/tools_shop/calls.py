@@ -132,7 +132,7 @@ def quote(caller: Caller, call: Call, outcome: Outcome | None, tx: Transaction |
                 update={
                     "subject": outcome.subject,
                     "effect": outcome.effect,
-                    "facts": _facts(call, outcome, tx) if tx else outcome.facts,
+                    "facts": _facts(caller, call, outcome, tx) if tx else outcome.facts,
                     "duplicate_of": outcome.duplicate_of,
                 }
             )
@@ -147,13 +147,13 @@ def stopped(call: Call, outcome: Outcome | None, stops: Sequence[Stop]) -> Stop 
     return next((one for one in stops if one.covers(tool.name, effect, today, harmless=tool.harmless)), None)
 
 
-def _facts(call: Call, done: Done, tx: Transaction) -> QuoteFacts:
+def _facts(caller: Caller, call: Call, done: Done, tx: Transaction) -> QuoteFacts:
     """With what the shop itself says of the call: how far it goes without a person, and whether it is stopped."""
     added: Json = {}
     if done.effect.amount_minor:
         added["decided_above_minor"] = tx.tenant["floor_minor"]
     if stop := stopped(call, done, tx.stops):
-        added["stopped"] = stop.text(tx.tenant["currency"])
+        added["stopped"] = stop.text(tx.tenant["currency"], caller.locale)
     return done.facts.model_copy(update=added)
 
 

@@ -1,10 +1,13 @@
 """The demo shop as `deploy/tenants/<tenant>/demo.yaml` has it, its days counted back from the day of seeding."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from contracts.currencies import known_currency
 from contracts.strict import parse_yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+Paid = Annotated[str, AfterValidator(known_currency)]
 
 
 class _Entry(BaseModel):
@@ -53,7 +56,7 @@ class OrderEntry(_Entry):
     customer: str
     placed_days_ago: int
     status: Literal["placed", "shipped", "delivered", "cancelled"]
-    currency: str | None = None
+    currency: Paid | None = None
     delivery_minor: int = 0
     items: list[ItemEntry]
     payments: list[PaymentEntry] = []
@@ -89,7 +92,7 @@ class TicketEntry(_Entry):
 class DemoShop(_Entry):
     tenant: str
     name: str
-    currency: str
+    currency: Paid
     timezone: str
     floor_minor: int
     refund_window_days: int

@@ -9,11 +9,11 @@ from tools_shop.texts import shown
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
 _WRAPPING = "\"'`“”‘’«»"
 # Hexadecimal digits of a refund's intent that its reference shows; all of them are no other refund's.
-REFERENCE_LENGTHS = (20, 40, 64)
+REFERENCE_LENGTHS = (16, 32, 64)
 _LOOKS = {
     "order": (re.compile(r"ORD-[0-9]{1,12}"), "ORD-12345"),
     "subscription": (re.compile(r"SUB-[0-9]{1,12}"), "SUB-12345"),
-    "refund": (re.compile(r"RF-[0-9A-F]{10,64}"), "RF-0123456789ABCDEF0123"),  # older ones have 10
+    "refund": (re.compile(r"RF-[0-9A-F]{10,64}"), "RF-0123456789ABCDEF"),  # older ones have 10
 }
 _LONGEST = 96
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import psycopg
 from contracts.addresses import comparable
+from contracts.validation import explain
 from psycopg import sql
+from pydantic import ValidationError
 
 from tools_shop import demo, help_centre
 from tools_shop.demo import DemoShop, OrderEntry
@@ -15,6 +17,10 @@ from tools_shop.embedding import MODEL_ID, model
 from tools_shop.toolsets.shop.issue_refund import intent_of, reference_of
 
 Connection = psycopg.Connection[Any]
+
+
+class InvalidShop(ValueError):
+    """A demo shop that cannot be written; the message names the file and the field."""
 
 
 def seed(owner_dsn: str, tenants_dir: Path) -> list[str]:
@@ -26,7 +32,10 @@ def seed(owner_dsn: str, tenants_dir: Path) -> list[str]:
     seeded = []
     with psycopg.connect(owner_dsn) as connection:
         for path in sorted(tenants_dir.glob("*/demo.yaml")):
-            shop = demo.read(path)
+            try:
+                shop = demo.read(path)
+            except ValidationError as error:
+                raise InvalidShop(f"{path}: {explain(error)}") from None
             connection.execute("select set_config('turngate.tenant', %s, true)", [shop.tenant])
             write_shop(connection, shop, today)
             write_articles(connection, shop.tenant, path.parent / "help")

@@ -38,11 +38,11 @@ class Stop:
         moved = effect.amount_minor or 0
         return moved > 0 and max(moved, today_minor or 0) > self.above_minor
 
-    def text(self, currency: str) -> str:
+    def text(self, currency: str, locale: str = "") -> str:
         what = self.tool or "Everything that changes something"
         if self.above_minor is None:
             return f"{what} is stopped for now."
-        most = Money(self.above_minor, currency).text()
+        most = Money(self.above_minor, currency).text(locale)
         return f"{what} above {most} to one customer in a day is stopped for now."
 
 

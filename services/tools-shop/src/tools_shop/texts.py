@@ -49,9 +49,9 @@ def masked(email: str) -> str:
     return f"{local[:1]}•••@{domain}"
 
 
-def amount(minor: int, currency: str) -> str:
+def amount(minor: int, currency: str, locale: str = "") -> str:
     """For a model that must hand amounts on in minor units: `£34.00 (3400 pence)`."""
-    return f"{Money(minor, currency).text()} ({minor} {_UNITS.get(currency, 'minor units')})"
+    return f"{Money(minor, currency).text(locale)} ({minor} {_UNITS.get(currency, 'minor units')})"
 
 
 def day(value: date | str | None) -> str:

@@ -13,6 +13,7 @@ from tools_shop.arguments import Reader
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Done, Found, Refusal
 from tools_shop.transaction import Lock, Tables, Transaction
+from tools_shop.unit import Unit
 
 Row = Mapping[str, Any]
 
@@ -80,11 +81,17 @@ class Write(Tool):
 
 @dataclass(frozen=True)
 class Toolset:
+    """`speaking` makes the same tools, with descriptions and explanations that speak of a run's own currency."""
+
     name: str
     version: str
     tables: Tables
     tools: Mapping[str, Read | Write]
+    speaking: Callable[[Unit], "Toolset"] | None = None
     catalogue: Json = field(init=False)
+
+    def of(self, unit: Unit) -> "Toolset":
+        return self.speaking(unit) if self.speaking is not None else self
 
     def __post_init__(self) -> None:
         tools = [

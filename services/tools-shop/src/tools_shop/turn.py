@@ -12,6 +12,7 @@ from tools_shop.caller import Caller
 from tools_shop.calls import Call
 from tools_shop.edits import Edit
 from tools_shop.toolset import Toolset
+from tools_shop.unit import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Turn:
         edits: Mapping[str, Edit],
     ) -> "Turn":  # fmt: skip
         caller = Caller.of(key, started, proposed.turn)
+        toolset = toolset.of(Unit.of(started)) if toolset else None
         return cls(caller, toolset, calls.read(toolset, proposed.calls, edits), proposal_id)
 
     @property

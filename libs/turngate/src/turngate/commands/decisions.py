@@ -35,7 +35,8 @@ def approvals(api: Api, as_json: Json = False) -> None:
         print_plain(f"{one['run']}  {plain(one['subject'], 80)}  (asked for by {asked})")
         for hold in one["holds"]:
             effect = parts.Effect.model_validate(hold["effect"]) if hold["effect"] else None
-            print_table([(f"  {hold['call_id']}", f"{hold['tool']} {money(effect)}", plain(hold["reason"]))])
+            moves = money(effect, one.get("locale", ""))
+            print_table([(f"  {hold['call_id']}", f"{hold['tool']} {moves}", plain(hold["reason"]))])
 
 
 def deciding(decision: str, words: str) -> Callable[..., None]:

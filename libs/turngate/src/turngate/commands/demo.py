@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from contracts import facts as f
@@ -112,8 +112,8 @@ def _refused(attempt: Callable[[], object], who: str) -> None:
     raise Trouble(f"{who}'s decision was accepted; it had to be refused.")
 
 
-def _moved(view: dict[str, list[dict[str, object]]]) -> str:
-    moved = [Money(int(str(one["amount_minor"])), str(one["currency"])).text() for one in view["moved"]]
+def _moved(view: dict[str, Any]) -> str:
+    moved = [Money(one["amount_minor"], one["currency"]).text(view.get("locale", "")) for one in view["moved"]]
     return ", ".join(moved) or "nothing"
 
 

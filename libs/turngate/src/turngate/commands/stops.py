@@ -25,7 +25,12 @@ def set_stop(
 ) -> None:
     """Stop writes: of one tool, above an amount, both, or all. It takes effect within a second."""
     event = api.post("/v1/stops", {"tool": tool, "above_minor": above_minor, "reason": reason})
-    print_json(event) if as_json else print_plain(f"Stopped: {words(event['data'])}. {event['data']['stop_id']}")
+    if as_json:
+        print_json(event)
+        return
+    stop_id = event["data"]["stop_id"]
+    standing = (one for one in api.get("/v1/stops")["stops"] if one["stop_id"] == stop_id)
+    print_plain(f"Stopped: {words(next(standing, event['data']))}. {stop_id}")
 
 
 def lift(
@@ -56,13 +61,12 @@ def list_stops(api: Api, as_json: Json = False) -> None:
 
 
 def words(stop: dict[str, Any]) -> str:
-    """`issue_refund above 10000 minor units to one customer in a day`."""
+    """`issue_refund above £100.00 to one customer in a day`."""
     what = stop["tool"] or "every write"
-    return (
-        what
-        if stop["above_minor"] is None
-        else f"{what} above {stop['above_minor']} minor units to one customer in a day"
-    )
+    if stop["above_minor"] is None:
+        return what
+    above = stop.get("above") or f"{stop['above_minor']} minor units"
+    return f"{what} above {above} to one customer in a day"
 
 
 def register(app: typer.Typer) -> None:

@@ -30,12 +30,13 @@ class Waiting:
     people: int
     one_of_role: str | None
     count_of_role: int | None
+    locale: str = ""
 
     @property
     def amount(self) -> str | None:
         if self.amount_minor is None or self.currency is None:
             return None
-        return Money(self.amount_minor, self.currency).text()
+        return Money(self.amount_minor, self.currency).text(self.locale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,13 @@ def notice(history: History, event: Event, console_url: str) -> Notice | None:
         reference=reference,
         turn=fact.turn,
         roles=(fact.role,) if isinstance(fact, HoldEscalated) else roles_awaited(calls),
-        calls=tuple(_waiting(call) for call in calls),
+        calls=tuple(_waiting(call, history.started.locale or "") for call in calls),
         expires_at=held.fact.expires_at,
         link=f"{console_url.rstrip('/')}/tickets/{quote(reference, safe='')}",
     )
 
 
-def _waiting(call: HeldCall) -> Waiting:
+def _waiting(call: HeldCall, locale: str) -> Waiting:
     hold, quoted = call.hold, call.quote
     effect = quoted.effect if quoted else None
     return Waiting(
@@ -109,4 +110,5 @@ def _waiting(call: HeldCall) -> Waiting:
         people=hold.needs.people,
         one_of_role=hold.needs.one_of_role,
         count_of_role=hold.needs.count_of_role,
+        locale=locale,
     )

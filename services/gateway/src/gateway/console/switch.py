@@ -63,5 +63,6 @@ def _minor(typed: str, currency: str) -> int | None:
         raise Problem(422, "An amount of what?", why)
     amount = words.minor(typed, currency)
     if amount is None:
-        raise Problem(422, "Not an amount", "Nothing was stopped. Write the amount as in 100.00, or leave it empty.")
+        such = words.an_amount(currency)
+        raise Problem(422, "Not an amount", f"Nothing was stopped. Write the amount as in {such}, or leave it empty.")
     return amount

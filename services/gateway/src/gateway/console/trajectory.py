@@ -25,6 +25,7 @@ from gateway.console.rows import Line, Row, Strip, TurnBox, row
 from gateway.console.told import told
 from gateway.console.words import day, duration, ledger, moved_on, plural
 from gateway.edits import in_words
+from gateway.locales import LOCALE
 
 # What a carried-out write is called. A tool that is not here is named as it is.
 DONE = {
@@ -178,7 +179,7 @@ class Trajectory:
         quote = next((line.quote for line in box.lines if line.call_id == fact.call_id), None) if box else None
         if fact.edited is None:
             return ""
-        said = in_words(quote, fact.edited) if quote is not None else ""
+        said = in_words(quote, fact.edited, LOCALE.get()) if quote is not None else ""
         return f"with changes: {said}" if said else "with changes"
 
 

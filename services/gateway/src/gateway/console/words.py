@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from contracts.currencies import exponent
 from contracts.model_wait import ModelWait, in_words
-from contracts.money import Money
+from contracts.money import Money, read
 from contracts.parts import CallQuote, Effect
 from contracts.people import describe
 
 from gateway.held import HeldCall
+from gateway.locales import LOCALE
 from gateway.tenant_facts import Stop
 from gateway.texts import excerpt, plain
 from gateway.views import Moved, moves, total
@@ -62,24 +64,23 @@ ICON = {
 
 
 def money(amount_minor: int, currency: str) -> str:
-    """In full, as in `£1,249.00`."""
-    return Money(amount_minor, currency).text()
+    """In full, as in `£1,249.00`: as the locale of the asker's tenant has it."""
+    return Money(amount_minor, currency).text(LOCALE.get())
 
 
 def plain_amount(amount_minor: int, currency: str) -> str:
     """As a person types it, as in `1249.00`."""
-    return re.sub(r"[^\d.]", "", money(amount_minor, currency))
+    return Money(amount_minor, currency).typed(LOCALE.get())
 
 
 def minor(typed: str, currency: str) -> int | None:
     """A typed amount in minor units: `120`, `120.5`, `£1,120.00`. None for what is none, or is not clear."""
-    zero = money(0, currency)
-    symbol, places = re.sub(r"[\d.]", "", zero).strip(), len(zero.partition(".")[2])
-    bare = typed.strip().removeprefix(symbol).removeprefix(currency).strip()
-    found = re.fullmatch(r"(\d{1,3}(?:,\d{3})+|\d{1,12})(?:\.(\d{0,3}))?", bare, re.ASCII)
-    if found is None or len(found[2] or "") > places:
-        return None
-    return int(found[1].replace(",", "") + (found[2] or "").ljust(places, "0"))
+    return read(typed, currency, LOCALE.get())
+
+
+def an_amount(currency: str) -> str:
+    """How an amount is typed, as in `100.00`: a hundred and no part of one."""
+    return plain_amount(100 * 10 ** (exponent(currency) or 0), currency)
 
 
 def sums(amounts: Iterable[Moved], sign: int = 1) -> str:
@@ -160,8 +161,8 @@ def label(name: str) -> str:
 
 def value(name: str, item: object, currency: str | None) -> str:
     """A field of an object's state for people; `…_minor` is money."""
-    if name.endswith("_minor") and isinstance(item, int) and currency:
-        return money(item, currency)
+    if name.endswith("_minor") and isinstance(item, int):
+        return money(item, currency or "")
     return plain(item)
 
 
@@ -285,8 +286,7 @@ def stopped(stop: Stop, currency: str) -> str:
     """What a stop covers, as in `issue_refund above £100.00 to one customer in a day is stopped`."""
     what = stop.tool or "Everything that changes something"
     if stop.above_minor is not None:
-        limit = money(stop.above_minor, currency) if currency else f"{stop.above_minor} minor units"
-        what = f"{stop.tool or 'Everything'} above {limit} to one customer in a day"
+        what = f"{stop.tool or 'Everything'} above {money(stop.above_minor, currency)} to one customer in a day"
     return f"{what} is stopped"
 
 

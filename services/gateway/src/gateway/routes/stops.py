@@ -17,7 +17,8 @@ Stopper = Annotated[Principal, Depends(may("stop"))]
 
 @router.get("", response_model=shapes.Stops)
 async def list_stops(ports: Ports, asker: Annotated[Principal, Depends(may("read"))]) -> shapes.Stops:
-    return shapes.Stops(stops=list(await ports.tenancy.stops(asker.tenant)))
+    tenant = ports.tenants.of(asker.tenant)
+    return shapes.stops(await ports.tenancy.stops(asker.tenant), tenant.currency, tenant.locale)
 
 
 @router.post("")

@@ -52,7 +52,7 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
         )
     await tx.row(_CANCEL, [caller.run, reference])
     ends, plan = day(found["renews_on"]), one_line(found["plan"], 80)
-    price = Money(found["price_minor"], found["currency"]).text()
+    price = Money(found["price_minor"], found["currency"]).text(caller.locale)
     return Done(
         f"Cancelled {reference} ({plan}). It ends on {ends} and does not renew. Nothing was refunded.",
         Effect(

@@ -1,6 +1,7 @@
 """get_order: everything about one order, and what of it can still be refunded."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from contracts.money import Money
@@ -11,6 +12,7 @@ from tools_shop.outcomes import Arguments, Found, Refusal
 from tools_shop.texts import amount, day, one_line
 from tools_shop.toolset import Query, Read, Row, object_schema
 from tools_shop.toolsets.shop.words import order_unknown, parcel
+from tools_shop.unit import Unit
 
 _ORDER = """
 select o.reference, o.status, o.currency, o.delivery_minor, c.id as customer_id, c.name as customer,
@@ -43,7 +45,7 @@ async def query(arguments: Arguments, caller: Caller) -> Query:
     return Query(_ORDER, [arguments["order_reference"], caller.email])
 
 
-def answer(arguments: Arguments, rows: Sequence[Row]) -> Found | Refusal:
+def answer(arguments: Arguments, rows: Sequence[Row], *, locale: str) -> Found | Refusal:
     if not rows:
         return order_unknown(arguments["order_reference"])
     order = rows[0]
@@ -55,10 +57,10 @@ def answer(arguments: Arguments, rows: Sequence[Row]) -> Found | Refusal:
     lines = [
         f"Order {order['reference']}, {order['status']}, placed on {day(order['placed_on'])} by "
         f"{one_line(order['customer'], 80)}.",
-        *(_item(item, money) for item in items[:_MOST_LINES]),
-        *([f"Delivery: {Money(order['delivery_minor'], money).text()}."] if order["delivery_minor"] else []),
-        *([_payment(payment, money) for payment in payments[:_MOST_LINES]] or ["Payment: none."]),
-        _refunded(refunds, refunded, left, money),
+        *(_item(item, money, locale) for item in items[:_MOST_LINES]),
+        *([f"Delivery: {Money(order['delivery_minor'], money).text(locale)}."] if order["delivery_minor"] else []),
+        *([_payment(payment, money, locale) for payment in payments[:_MOST_LINES]] or ["Payment: none."]),
+        _refunded(refunds, refunded, left, money, locale),
         *([parcel(shipment) for shipment in shipments[:_MOST_LINES]] or ["Shipment: not sent yet."]),
     ]
     data = {
@@ -73,40 +75,45 @@ def answer(arguments: Arguments, rows: Sequence[Row]) -> Found | Refusal:
     return Found("\n".join(lines), data, order["customer_id"])
 
 
-def _item(item: dict[str, Any], money: str) -> str:
+def _item(item: dict[str, Any], money: str, locale: str) -> str:
     each = " each" if item["quantity"] > 1 else ""
-    return f"Item: {item['quantity']} × {one_line(item['title'], 120)}, {amount(item['unit_minor'], money)}{each}."
+    return (
+        f"Item: {item['quantity']} × {one_line(item['title'], 120)}, {amount(item['unit_minor'], money, locale)}{each}."
+    )
 
 
-def _payment(payment: dict[str, Any], money: str) -> str:
+def _payment(payment: dict[str, Any], money: str, locale: str) -> str:
     method = one_line(payment["method"], 60)
     said = {"charged_back": "CHARGED BACK: the bank is returning it", "voided": "voided: nothing was taken"}
     note = f" ({said[payment['status']]})" if payment["status"] in said else ""
-    return f"Payment: {Money(payment['amount_minor'], money).text()} by {method} on {day(payment['paid_on'])}{note}."
+    paid = Money(payment["amount_minor"], money).text(locale)
+    return f"Payment: {paid} by {method} on {day(payment['paid_on'])}{note}."
 
 
-def _refunded(refunds: list[dict[str, Any]], refunded: int, left: int, money: str) -> str:
+def _refunded(refunds: list[dict[str, Any]], refunded: int, left: int, money: str, locale: str) -> str:
     if not refunds:
-        return f"Refunded: nothing so far. Still refundable: {amount(left, money)}."
+        return f"Refunded: nothing so far. Still refundable: {amount(left, money, locale)}."
     each = ", ".join(
-        f"{Money(r['amount_minor'], money).text()} on {day(r['refunded_on'])} ({r['id']})"
+        f"{Money(r['amount_minor'], money).text(locale)} on {day(r['refunded_on'])} ({r['id']})"
         for r in refunds[-_MOST_LINES:]
     )
-    rest = f"Still refundable: {amount(left, money)}." if left else "Nothing remains to be refunded."
-    return f"ALREADY REFUNDED: {amount(refunded, money)}, as {each}. {rest}"
+    rest = f"Still refundable: {amount(left, money, locale)}." if left else "Nothing remains to be refunded."
+    return f"ALREADY REFUNDED: {amount(refunded, money, locale)}, as {each}. {rest}"
 
 
-GET_ORDER = Read(
-    name="get_order",
-    description=(
-        "Shows one order of this ticket's customer: its items, payments, shipments, what was ALREADY REFUNDED and what "
-        "can still be refunded. Read it before you refund anything."
-    ),
-    takes="order_reference (text, such as ORD-12345)",
-    schema=object_schema(
-        ["order_reference"], order_reference={"type": "string", "description": "The order's reference: ORD-12345."}
-    ),
-    fields={"order_reference": order_reference},
-    query=query,
-    answer=answer,
-)
+def get_order(unit: Unit) -> Read:
+    """The tool, with amounts as this unit's locale has them."""
+    return Read(
+        name="get_order",
+        description=(
+            "Shows one order of this ticket's customer: its items, payments, shipments, what was ALREADY REFUNDED and "
+            "what can still be refunded. Read it before you refund anything."
+        ),
+        takes="order_reference (text, such as ORD-12345)",
+        schema=object_schema(
+            ["order_reference"], order_reference={"type": "string", "description": "The order's reference: ORD-12345."}
+        ),
+        fields={"order_reference": order_reference},
+        query=query,
+        answer=partial(answer, locale=unit.locale),
+    )

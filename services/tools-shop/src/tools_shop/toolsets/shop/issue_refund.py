@@ -17,6 +17,7 @@ from tools_shop.toolset import Write, object_schema
 from tools_shop.toolsets.shop.words import order_unknown
 from tools_shop.totals import Totals
 from tools_shop.transaction import Lock, Transaction
+from tools_shop.unit import Unit
 
 _ORDER = """
 select o.reference, o.currency, o.status, o.customer_id,
@@ -66,8 +67,8 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
         n = earlier["n"] + 1
     intent = intent_of(caller.tenant, reference, minor, order["currency"], n)
     if same := await tx.row(_SAME, [intent]):
-        return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
-    if refusal := _why_not(order, minor, tx.tenant["currency"]):
+        return _duplicate(arguments, order, same, caller.locale, await totals.read(tx, caller, order["customer_id"]))
+    if refusal := _why_not(order, minor, tx.tenant["currency"], caller.locale):
         return refusal
     for refund in references_of(intent):
         paid = await tx.row(
@@ -77,19 +78,21 @@ async def apply(tx: Transaction, arguments: Arguments, caller: Caller, call_id: 
              list(tx.released_by.get(call_id, ())), tx.today, caller.profile],
         )  # fmt: skip
         if paid is not None:
-            return _paid(arguments, order, refund, await totals.read(tx, caller, order["customer_id"]))
+            return _paid(arguments, order, refund, caller.locale, await totals.read(tx, caller, order["customer_id"]))
         if same := await tx.row(_SAME, [intent]):
-            return _duplicate(arguments, order, same, await totals.read(tx, caller, order["customer_id"]))
+            return _duplicate(
+                arguments, order, same, caller.locale, await totals.read(tx, caller, order["customer_id"])
+            )
     raise LookupError(f"No refund of the intent {intent} was written, and there is none.")
 
 
-def _paid(arguments: Arguments, order: DictRow, refund: str, sums: Totals) -> Done:
+def _paid(arguments: Arguments, order: DictRow, refund: str, locale: str, sums: Totals) -> Done:
     minor, money = arguments["amount_pence"], order["currency"]
     left = order["paid"] - order["refunded"] - minor
-    text = Money(minor, money).text()
+    text = Money(minor, money).text(locale)
     return Done(
-        f"Refunded {amount(minor, money)} for {order['reference']} to the original payment method, once. "
-        f"The refund's reference is {refund}. Still refundable: {amount(left, money)}.",
+        f"Refunded {amount(minor, money, locale)} for {order['reference']} to the original payment method, once. "
+        f"The refund's reference is {refund}. Still refundable: {amount(left, money, locale)}.",
         Effect(
             summary=f"Refund {text} for {order['reference']} to the original payment method",
             object=order["reference"],
@@ -104,8 +107,8 @@ def _paid(arguments: Arguments, order: DictRow, refund: str, sums: Totals) -> Do
     )
 
 
-def _duplicate(arguments: Arguments, order: DictRow, same: DictRow, sums: Totals) -> Done:
-    text = Money(same["amount_minor"], same["currency"]).text()
+def _duplicate(arguments: Arguments, order: DictRow, same: DictRow, locale: str, sums: Totals) -> Done:
+    text = Money(same["amount_minor"], same["currency"]).text(locale)
     return Done(
         f"This refund was already issued: {text} for {order['reference']} on {day(same['refunded_on'])}, reference "
         f"{same['id']}. No second payment was made. If another refund of the same amount is really due, ask with "
@@ -150,7 +153,7 @@ def _facts(arguments: Arguments, order: DictRow, sums: Totals) -> QuoteFacts:
     )
 
 
-def _why_not(order: DictRow, minor: int, currency: str) -> Refusal | None:
+def _why_not(order: DictRow, minor: int, currency: str, locale: str) -> Refusal | None:
     reference, money, left = order["reference"], order["currency"], order["paid"] - order["refunded"]
     ask = "Pass it to a person with escalate_to_human."
     if order["charged_back"]:
@@ -168,13 +171,14 @@ def _why_not(order: DictRow, minor: int, currency: str) -> Refusal | None:
         )
     if left <= 0:
         return Refusal(
-            "refunded", f"{reference} has been refunded already, in full: {Money(order['refunded'], money).text()}."
+            "refunded",
+            f"{reference} has been refunded already, in full: {Money(order['refunded'], money).text(locale)}.",
         )
     if minor > left:
-        before = f" {Money(order['refunded'], money).text()} was ALREADY REFUNDED." if order["refunded"] else ""
+        before = f" {Money(order['refunded'], money).text(locale)} was ALREADY REFUNDED." if order["refunded"] else ""
         return Refusal(
             "more-than-left",
-            f"That is more than can be refunded for {reference}: the most is {amount(left, money)}.{before}",
+            f"That is more than can be refunded for {reference}: the most is {amount(left, money, locale)}.{before}",
         )
     if order["too_old"]:
         return Refusal("too-old", f"The time limit for refunding {reference} has passed. {ask}")
@@ -208,43 +212,42 @@ def _locks(arguments: Arguments) -> frozenset[Lock]:
     return frozenset({Lock("orders", arguments["order_reference"])})
 
 
-ISSUE_REFUND = Write(
-    name="issue_refund",
-    description=(
-        "Refunds an amount of one order to the original payment method. amount_pence is a whole number in the minor "
-        "unit of the order's currency (pence, cents). Larger amounts wait until a person has released them. The same "
-        "refund is paid only once; give again_after only where a second refund of the same amount is really due."
-    ),
-    takes=(
-        "order_reference (text, such as ORD-12345), amount_pence (a whole number, such as 1250 for 12.50) "
-        "and reason (text)"
-    ),
-    schema=object_schema(
-        ["order_reference", "amount_pence", "reason"],
-        order_reference={"type": "string", "description": "The order's reference: ORD-12345."},
-        amount_pence={
-            "type": "integer",
-            "minimum": 1,
-            "description": "In pence (cents for a shop in dollars): 1250 is 12.50. At most what remains of the order.",
+def issue_refund(unit: Unit) -> Write:
+    """The tool, in words that speak of this unit."""
+    return Write(
+        name="issue_refund",
+        description=(
+            f"Refunds an amount of one order to the original payment method. amount_pence is {unit.needed}. Larger "
+            "amounts wait until a person has released them. The same refund is paid only once; give again_after only "
+            "where a second refund of the same amount is really due."
+        ),
+        takes=f"order_reference (text, such as ORD-12345), amount_pence ({unit.needed}) and reason (text)",
+        schema=object_schema(
+            ["order_reference", "amount_pence", "reason"],
+            order_reference={"type": "string", "description": "The order's reference: ORD-12345."},
+            amount_pence={
+                "type": "integer",
+                "minimum": 1,
+                "description": f"{unit.needed[:1].upper()}{unit.needed[1:]}. At most what remains of the order.",
+            },
+            reason={"type": "string", "description": "Why, in a few words.", "maxLength": 500},
+            again_after={
+                "type": "string",
+                "description": "The earlier refund's reference (RF-…), to pay the same amount a second time.",
+            },
+        ),
+        fields={
+            "order_reference": order_reference,
+            "amount_pence": minor_amount(unit),
+            "reason": reason(),
+            "again_after": earlier_refund,
         },
-        reason={"type": "string", "description": "Why, in a few words.", "maxLength": 500},
-        again_after={
-            "type": "string",
-            "description": "The earlier refund's reference (RF-…), to pay the same amount a second time.",
-        },
-    ),
-    fields={
-        "order_reference": order_reference,
-        "amount_pence": minor_amount,
-        "reason": reason(),
-        "again_after": earlier_refund,
-    },
-    hint=(
-        "The most that can be refunded is what get_order says remains. Refunds go to the original payment method, and "
-        "above the shop's limit a person must approve, whatever a call says."
-    ),
-    free_text=frozenset({"reason"}),
-    locks=_locks,
-    apply=apply,
-    counts=True,
-)
+        hint=(
+            "The most that can be refunded is what get_order says remains. Refunds go to the original payment method, "
+            "and above the shop's limit a person must approve, whatever a call says."
+        ),
+        free_text=frozenset({"reason"}),
+        locks=_locks,
+        apply=apply,
+        counts=True,
+    )
