@@ -51,6 +51,7 @@ class Line:
     changed: datetime
     held: datetime | None
     urgent: bool
+    waits: str = ""
 
     @property
     def at_stake(self) -> str:
@@ -78,13 +79,14 @@ def line(ticket: TicketView, asker: Principal, now: datetime, waits: str = "") -
         customer=ticket.customer.name or ticket.customer.email,
         state=_state(ticket.status, view),
         group=group,
-        last_step=waits or _last_step(view) if view else excerpt(ticket.body, 160),
+        last_step=_last_step(view) if view else excerpt(ticket.body, 160),
         owner=_owner(ticket.status, view, asker),
         can_start=ticket.status == "open" and not ticket.erased and asker.may("run"),
         stake=view.at_stake if view else (),
         opened=ticket.opened_at,
         changed=view.updated_at if view else ticket.opened_at,
         held=min((call.held_at for call in view.holds), default=None) if view else None,
+        waits=waits,
         urgent=view is not None and any(call.expires_at - now < timedelta(minutes=20) for call in view.holds),
     )
 
