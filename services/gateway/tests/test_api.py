@@ -7,7 +7,6 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from contracts.parts import Customer
-from gateway.routes.approvals import earlier
 
 from .conftest import World
 from .facts import SAM, decided, refund, started, story_from_the_hold, story_to_the_hold
@@ -259,9 +258,7 @@ async def test_the_histories_of_all_who_wait_are_one_query(world: World) -> None
     async with world.counting() as (desk, asked):
         views = [view for view in await desk.runs("acme") if view.run.endswith("-2")]
         asked.clear()
-        known = await earlier(desk, "acme", views)
+        known = await desk.histories("acme", views)
 
-    assert {run: [one.run for one in runs] for run, runs in known.items()} == {
-        f"{ticket}-2": [f"{ticket}-1"] for ticket in others
-    }
+    assert {run: history.runs for run, history in known.items()} == {f"{ticket}-2": 1 for ticket in others}
     assert len(asked) == 1

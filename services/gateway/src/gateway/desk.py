@@ -5,21 +5,26 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import Any, LiteralString, get_args
 
-from contracts.addresses import comparable
+from contracts.facts import Status
 from psycopg_pool import AsyncConnectionPool
 
-from gateway import tickets
+from gateway import histories, tickets
 from gateway.database import Connection, one, work_for
+from gateway.histories import History
 from gateway.tickets import KeyTaken, NewTicket, TicketView
 from gateway.view_rows import position_in
-from gateway.views import RunView
+from gateway.views import RunView, holds_something, waits_since, without_texts
+
+# More changes than this since the last overview: all that waits is read anew.
+MOST_CHANGED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How many tickets stand in each status, and which runs wait for a person, with all facts up to `position`."""
+    """How many tickets stand in each status, and all runs that wait for a person, the longest wait first and without
+    their texts, with all facts up to `position`."""
 
     position: int
     counts: dict[str, int]
@@ -81,9 +86,14 @@ class Desk:
         """A ticket's runs, the first one first."""
         return await self._views(tenant, "where ticket = %s order by n", [ticket])
 
-    async def held(self, tenant: str, limit: int = 200) -> list[RunView]:
-        """The runs that wait for a person, the one that has waited longest first."""
-        return await self._views(tenant, "where status = 'awaiting_approval' order by held_at, run limit %s", [limit])
+    async def held(self, tenant: str) -> list[RunView]:
+        """All runs that wait for a person, the one that has waited longest first."""
+        return await self._views(tenant, "where status = 'awaiting_approval' order by held_at, run", [])
+
+    async def waiting(self, tenant: str, runs: Sequence[str]) -> list[RunView]:
+        """Those of these runs that still wait for a person, the one that has waited longest first."""
+        found = await self._views(tenant, "where run = any(%s)", [list(runs)])
+        return sorted(filter(holds_something, found), key=waits_since)
 
     async def held_lately(self, tenant: str, since: datetime, limit: int = 50) -> list[RunView]:
         """Runs that a person was asked about since then and that wait no longer, the latest first."""
@@ -97,20 +107,12 @@ class Desk:
         """Runs that have a fact behind sequence `after`, the one that changed last at the end."""
         return await self._views(tenant, "where sequence > %s order by sequence limit %s", [after, limit])
 
-    async def of_customers(self, tenant: str, emails: Iterable[str], each: int = 20) -> dict[str, list[RunView]]:
-        """The latest runs of each of these customers, the newest first; none of an address that is nobody's."""
-        addresses = {email: comparable(email) for email in emails}
-        latest = await self._views(
-            tenant,
-            "where run in (select latest.run from unnest(%s::text[]) as customer (address) cross join lateral"
-            " (select run from desk.runs where customer_address = address order by started_at desc limit %s) as latest)"
-            " order by started_at desc",
-            [[address for address in set(addresses.values()) if address is not None], each],
-        )
-        found: dict[str | None, list[RunView]] = {}
-        for view in latest:
-            found.setdefault(comparable(view.customer.email), []).append(view)
-        return {email: found.get(address, []) for email, address in addresses.items()}
+    async def histories(self, tenant: str, views: Sequence[RunView]) -> dict[str, History]:
+        """By run: what its customer's other runs come to, all of them."""
+        if not views:
+            return {}
+        async with self.of(tenant) as connection:
+            return await histories.of_runs(connection, views)
 
     async def run_started_by(self, tenant: str, events: Iterable[str]) -> str | None:
         """The run whose first event has one of these ids."""
@@ -127,16 +129,32 @@ class Desk:
             )
             return int((await one(cursor))["n"])
 
+    async def run_count(self, tenant: str, statuses: Sequence[str] | None = None) -> int:
+        """How many runs there are of these statuses."""
+        async with self.of(tenant) as connection:
+            of_them = "select count(*) as n from desk.runs where status = any(%s)"
+            cursor = await connection.execute(of_them, [list(statuses or get_args(Status))])
+            return int((await one(cursor))["n"])
+
     async def counts(self, tenant: str) -> dict[str, int]:
         """How many tickets stand in each status."""
         async with self.of(tenant) as connection:
             cursor = await connection.execute("select status, count(*) as n from desk.tickets group by status")
             return {row["status"]: row["n"] for row in await cursor.fetchall()}
 
-    async def overview(self, tenant: str) -> Overview:
+    async def overview(self, tenant: str, known: Overview | None = None) -> Overview:
+        """`known` is the last one, where there is one: then only the runs that have changed since are read."""
         # The position first: what comes meanwhile may be in the rest already, but nothing before it is missing.
         position = await self.position()
-        return Overview(position, await self.counts(tenant), await self.held(tenant))
+        return Overview(position, await self.counts(tenant), await self._waiting(tenant, known, position))
+
+    async def _waiting(self, tenant: str, known: Overview | None, position: int) -> list[RunView]:
+        if known is not None and known.position <= position:
+            changed = await self.changed(tenant, known.position, MOST_CHANGED + 1)
+            if len(changed) <= MOST_CHANGED:
+                waits = {view.run: view for view in known.held} | {view.run: without_texts(view) for view in changed}
+                return sorted((view for view in waits.values() if view.holds), key=waits_since)
+        return sorted(map(without_texts, filter(holds_something, await self.held(tenant))), key=waits_since)
 
     async def _views(self, tenant: str, condition: LiteralString, values: list[Any]) -> list[RunView]:
         async with self.of(tenant) as connection:

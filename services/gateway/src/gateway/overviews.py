@@ -39,5 +39,7 @@ class Overviews:
 
     async def _read(self, tenant: str) -> Known:
         revision = self._changes.revision(tenant)
-        self._known[tenant] = known = Known(await self._desk.overview(tenant), revision)
+        before = self._known.get(tenant)
+        overview = await self._desk.overview(tenant, before.overview if before else None)
+        self._known[tenant] = known = Known(overview, revision)
         return known

@@ -11,7 +11,7 @@ LONGEST_CURSOR = 200
 # Times beyond these are taken for them: what is computed from them stays a time, and no row has one.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 Place = tuple[datetime, str]
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 def write(place: Place) -> str:

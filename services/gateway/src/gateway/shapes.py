@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from gateway.audit import Row
 from gateway.domain import Edited, may_decide
 from gateway.held import HeldCall, Seat
+from gateway.histories import History
 from gateway.tenant_facts import Promoted, Stop
 from gateway.tickets import TicketView
-from gateway.views import Moved, RunView, total
+from gateway.views import Moved, RunView
 
 
 class Hold(BaseModel):
@@ -87,8 +88,11 @@ class Run(BaseModel):
 
 
 class Runs(BaseModel):
+    """`total` is how many there are of these statuses, over all pages."""
+
     runs: list[Run]
     next: str | None
+    total: int
 
 
 class Ticket(BaseModel):
@@ -104,8 +108,11 @@ class Ticket(BaseModel):
 
 
 class Tickets(BaseModel):
+    """`total` is how many there are of these statuses, over all pages."""
+
     tickets: list[Ticket]
     next: str | None
+    total: int
 
 
 class CustomerHistory(BaseModel):
@@ -154,7 +161,12 @@ class Approval(BaseModel):
 
 
 class Approvals(BaseModel):
+    """`total` is how many wait, over all pages, and `at_stake` what they would move."""
+
     approvals: list[Approval]
+    total: int
+    at_stake: list[Moved]
+    next: str | None
 
 
 class RunStartedAnswer(BaseModel):
@@ -258,8 +270,8 @@ def ticket(
     )
 
 
-def approval(view: RunView, asker: Principal, earlier: list[RunView]) -> Approval:
-    """`earlier` are the customer's other runs."""
+def approval(view: RunView, asker: Principal, others: History) -> Approval:
+    """`others` are the customer's other runs."""
     return Approval(
         run=view.run,
         ticket=view.ticket,
@@ -275,7 +287,7 @@ def approval(view: RunView, asker: Principal, earlier: list[RunView]) -> Approva
             OtherCall(call_id=q.call_id, tool=q.tool, kind=q.kind, effect=q.effect, will_fail=q.will_fail)
             for q in view.others
         ],
-        history=history(earlier),
+        history=history(others),
     )
 
 
@@ -290,9 +302,5 @@ def quote(edited: Edited) -> Quote:
     return Quote(was=edited.was, quote=edited.now, you=You(may=edited.stands, why=why), held_anew=anew)
 
 
-def history(earlier: list[RunView]) -> CustomerHistory:
-    return CustomerHistory(
-        runs=len(earlier),
-        moved=list(total(moved for view in earlier for moved in view.moved)),
-        last=max((view.started_at for view in earlier), default=None),
-    )
+def history(others: History) -> CustomerHistory:
+    return CustomerHistory(runs=others.runs, moved=list(others.moved), last=others.last)

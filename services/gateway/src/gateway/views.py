@@ -106,6 +106,20 @@ class RunView(Part):
         return total(money for quote in waiting if (money := moves(quote)) is not None)
 
 
+def waits_since(view: RunView) -> tuple[datetime, str]:
+    """Orders the runs that wait for a person: the longest wait first."""
+    return min(call.held_at for call in view.holds), view.run
+
+
+def holds_something(view: RunView) -> bool:
+    return bool(view.holds)
+
+
+def without_texts(view: RunView) -> RunView:
+    """What sums over many runs are made of: the view without what only its own page shows."""
+    return view.model_copy(update={"body": "", "reply": None, "handover": None})
+
+
 def moves(quote: CallQuote) -> Moved | None:
     """The money that a call would move, None for none: reads, and what will fail or had been made before."""
     effect = quote.effect

@@ -24,13 +24,13 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Decide and return.")]
 
 def approvals(api: Api, as_json: Json = False) -> None:
     """List what waits for a person, the longest wait first."""
-    queue = api.get("/v1/approvals")
+    waiting_runs = list(api.pages("/v1/approvals", "approvals"))
     if as_json:
-        print_json(queue)
+        print_json({"approvals": waiting_runs})
         return
-    if not queue["approvals"]:
+    if not waiting_runs:
         print_plain("Nothing waits for a decision.")
-    for one in queue["approvals"]:
+    for one in waiting_runs:
         asked = one["requested_by"]["subject"]
         print_plain(f"{one['run']}  {plain(one['subject'], 80)}  (asked for by {asked})")
         for hold in one["holds"]:

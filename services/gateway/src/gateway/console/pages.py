@@ -1,6 +1,7 @@
 """The console's pages, rendered on the server; the streams then keep them current."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -13,23 +14,26 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from gateway import shapes
 from gateway.access import COOKIE, cookie_name, keep, may
 from gateway.console import cards, queue, render, words
+from gateway.console.paged import page_of
 from gateway.console.rows import Row
 from gateway.console.trajectory import Trajectory
 from gateway.domain import may_say
 from gateway.folding import fold
 from gateway.held import HeldCall, Seat
+from gateway.histories import History
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem, not_found
-from gateway.routes.approvals import earlier
+from gateway.routes.keys import Cursor
 from gateway.routes.tickets import find
 from gateway.sessions import session_of
 from gateway.shown import Sight, sight
-from gateway.views import RunView, total
+from gateway.views import RunView, total, waits_since
 
 router = APIRouter(include_in_schema=False)
 LATELY = timedelta(minutes=30)
 MOST_ROWS = 1000
 MOST_TICKETS = 500
+CARDS = 50
 # What the API says of these is for programs.
 NO_SUCH_PAGE = Problem(404, "No such page", "There is nothing at this address. It may be mistyped, or out of date.")
 NOT_SIGNED_IN = Problem(401, "You are not signed in", "Nothing was done. Sign in, and do it again.")
@@ -74,14 +78,14 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
     one = await find(ports, asker, reference)
     runs = await ports.desk.runs_of(asker.tenant, one.ticket)
     wanted = request.query_params.get("run") or (runs[-1].run if runs else None)
-    view, others = None, []
+    view, others = None, History()
     rows, hidden, rows_from = latest([], None)
     if wanted:
         history = await ports.runs.history(asker.tenant, wanted)
         view = fold(history.events)
         if view is None or view.ticket != one.ticket:
             raise not_found("run")
-        others = (await earlier(ports.desk, asker.tenant, [view]))[view.run]
+        others = (await ports.desk.histories(asker.tenant, [view]))[view.run]
         every = rows_of(await seen.facts(history.events, view.customer), shell["tenant"].timezone)
         view = await seen.run(view)
         rows, hidden, rows_from = latest(every, None if request.query_params.get("all") else MOST_ROWS)
@@ -101,20 +105,28 @@ async def ticket(ports: Ports, asker: Reader, request: Request, reference: str) 
 
 
 @router.get("/approvals")
-async def approvals(ports: Ports, asker: Reader, request: Request) -> Response:
+async def approvals(ports: Ports, asker: Reader, request: Request, cursor: Cursor = None) -> Response:
+    """What this person can decide comes first, and in each part what has waited longest."""
     shell = await around(ports, asker, "approvals", request)
     now = datetime.now(UTC)
-    held = await _cards(ports, asker, await ports.desk.held(asker.tenant))
-    lately = await _cards(ports, asker, await ports.desk.held_lately(asker.tenant, now - LATELY))
-    open_cards = [card for card in held if card.state == "waiting"]
+    held = (await ports.overviews.fresh(asker.tenant)).overview.held
+    keys = {view.run: (0 if decidable([view], asker) else 1, *waits_since(view)) for view in held}
+    shown = page_of(sorted(held, key=lambda view: keys[view.run]), lambda view: keys[view.run], cursor, CARDS)
+    open_cards = [card for card in await _cards(ports, asker, shown.items) if card.state == "waiting"]
+    decided = [] if shown.previous is not None else await ports.desk.held_lately(asker.tenant, now - LATELY, CARDS + 1)
+    lately = await _cards(ports, asker, decided[:CARDS])
     return html(
         "approvals.html",
         **shell,
         waiting=[card for card in open_cards if card.mine],
         blocked=[card for card in open_cards if not card.mine],
         lately=[card for card in lately if card.state != "waiting"],
-        at_stake=at_stake([card.view for card in open_cards]),
-        oldest=oldest([card.view for card in open_cards]),
+        blocked_in_all=sum(part for part, *_ in keys.values()),
+        nothing_to_decide=all(part for part, *_ in keys.values()),
+        paged=shown,
+        more_lately=len(decided) > CARDS,
+        at_stake=at_stake(held),
+        oldest=oldest(held),
         mine=[decided for card in lately for decided in by(card.view, asker)],
     )
 
@@ -196,7 +208,9 @@ async def around(ports: Gateway, asker: Principal, here: str, request: Request) 
 
 async def waiting_for(ports: Gateway, asker: Principal) -> int:
     """How many runs wait for a decision that this person can make."""
-    return decidable(await ports.desk.held(asker.tenant), asker) if asker.may("decide") else 0
+    if not asker.may("decide"):
+        return 0
+    return decidable((await ports.overviews.fresh(asker.tenant)).overview.held, asker)
 
 
 def decidable(held: list[RunView], asker: Principal) -> int:
@@ -220,7 +234,7 @@ async def card_of(ports: Gateway, asker: Principal, run: str, seen: Sight) -> ca
     return cards.card(await seen.run(view), await seen.facts(history.events, view.customer), asker, zone)
 
 
-async def _cards(ports: Gateway, asker: Principal, views: list[RunView]) -> list[cards.Card]:
+async def _cards(ports: Gateway, asker: Principal, views: Sequence[RunView]) -> list[cards.Card]:
     """As the log has them now: what the list says may be a moment old."""
     seen = await sight(ports, asker)
     found = await asyncio.gather(*(card_of(ports, asker, view.run, seen) for view in views))

@@ -24,7 +24,6 @@ from gateway.feed import with_pauses
 from gateway.folding import fold
 from gateway.overviews import Known
 from gateway.ports import Gateway, Ports
-from gateway.routes.approvals import earlier
 from gateway.routes.events import is_over
 from gateway.shown import Sight, sight
 from gateway.views import TICKET_STATUS, RunView
@@ -127,7 +126,7 @@ class RunPage:
 
     async def _around(self, view: RunView) -> list[dict[str, Any]]:
         now, asker, zone = datetime.now(UTC), self._asker, self._zone
-        others = await earlier(self._ports.desk, view.tenant, [view])
+        others = await self._ports.desk.histories(view.tenant, [view])
         history = shapes.history(others[view.run])
         view = await self._seen.run(view)
         changes = [

@@ -46,6 +46,7 @@ async def list_runs(
     return shapes.Runs(
         runs=[shapes.run(view, ports.model_waits.of(view)) for view in seen],
         next=paging.write((last.started_at, last.run)) if last else None,
+        total=await ports.desk.run_count(asker.tenant, status),
     )
 
 

@@ -52,10 +52,12 @@ async def list_tickets(
     await ports.lists_are_current()
     found = await ports.desk.tickets(asker.tenant, status or TICKET_STATUSES, paging.read(cursor), limit)
     last = found[-1] if len(found) == limit else None
+    counts = await ports.desk.counts(asker.tenant)
     seen = await (await sight(ports, asker)).tickets(found)
     return shapes.Tickets(
         tickets=[shapes.ticket(ticket) for ticket in seen],
         next=paging.write((last.opened_at, last.ticket)) if last else None,
+        total=sum(counts.get(name, 0) for name in set(status or TICKET_STATUSES)),
     )
 
 
