@@ -1,12 +1,25 @@
 """Whichever way a page came to what it shows, in a real browser: what the model writes, and cards that come late."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
-from contracts.facts import RunCancelled
+from contracts.facts import RunCancelled, RunStarted
 from playwright.async_api import Browser, Page, expect
 
-from .browsing import IN_A_BROWSER, RUN, browser, chromium, nothing_left, opened, sign_in, world
+from .browsing import IN_A_BROWSER, RUN, accessible, browser, chromium, nothing_left, opened, sign_in, world
 from .conftest import World, connect
-from .facts import ALEX, proposed, replied, started, story_from_the_hold, story_to_the_hold
+from .facts import (
+    ALEX,
+    decided,
+    executed,
+    forwarded,
+    proposed,
+    refund,
+    replied,
+    started,
+    story_from_the_hold,
+    story_to_the_hold,
+)
 
 pytestmark = [*IN_A_BROWSER, pytest.mark.timeout(120)]
 __all__ = ["browser", "chromium", "nothing_left", "world"]  # fixtures
@@ -60,6 +73,24 @@ async def test_words_that_another_connection_showed_go_with_their_fact(world: Wo
     await expect(page.locator(f"#rows-{RUN}")).to_contain_text("Reply sent")
     await expect(page.locator(f"#live-{RUN}")).to_have_count(0)
     await runner.close()
+
+
+async def test_a_page_of_two_days_and_of_a_decline_is_accessible_and_fits(world: World, browser: Browser) -> None:
+    await world.ticket()
+    first, *rest = story_to_the_hold()
+    assert isinstance(first, RunStarted)
+    written = datetime.now(UTC) - timedelta(days=1)
+    begun = first.model_copy(update={"ticket": first.ticket.model_copy(update={"opened_at": written})})
+    money = refund("c-2")
+    await world.others.say(RUN, begun, *rest, decided(2, money, decision="decline", note="It was worn."))
+    page = await opened(await sign_in(browser, world, "sam"), world, "/tickets/TCK-2004")
+    await world.others.say(RUN, forwarded(2, money, declined=("c-2",)))
+    await world.others.say(RUN, executed(2, ("c-2", "A person declined this, so it was not done."), is_error=True))
+    rows = page.locator(f"#rows-{RUN}")
+    await expect(rows.locator("summary", has_text="Declined")).to_be_visible()
+    await expect(rows.locator(".day")).to_have_count(1)
+    await expect(rows).not_to_contain_text("Error")
+    await accessible(page, 390, 768, 1440)
 
 
 async def test_rows_that_are_put_back_to_an_older_state_catch_up(world: World, browser: Browser) -> None:

@@ -97,10 +97,7 @@ function applyAll(changes) {
 function apply({ id, html, to, opened }) {
   const there = document.getElementById(id);
   if (!html) return there?.remove();
-  if (there) {
-    const newer = parse(html, there.parentElement);
-    return Number(newer.dataset.seq) < Number(there.dataset.seq) ? undefined : replace(there, newer);
-  }
+  if (there) return replace(there, parse(html, there.parentElement));
   const place = to && document.getElementById(to);
   if (!place) return emit("unplaced", to, html);
   if (opened && opened <= Number(place.dataset.from ?? 0)) return;
