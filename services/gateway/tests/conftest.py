@@ -86,11 +86,12 @@ class World:
         self, client: httpx.AsyncClient, person: str, tenant: str = "acme", go_on: str = "/tickets"
     ) -> httpx.Response:
         """Goes to the issuer and says who is there: its answer leads back to the console."""
-        await client.get(self.sign_in_link)
+        async with httpx.AsyncClient() as owner:
+            entered = (await owner.get(self.sign_in_link)).headers["set-cookie"].partition(";")[0]
         led = await client.get("/sign-in", params={"next": go_on})
         asked = httpx.URL(led.headers["location"])
         form = dict(asked.params) | {"as": person, "tenant": tenant}
-        return await client.post(f"{self.sign_in_url}/authorize", data=form)
+        return await client.post(f"{self.sign_in_url}/authorize", data=form, headers={"Cookie": entered})
 
     async def seen(self, run: str, tenant: str = "acme") -> None:
         """Returns once the views hold all of the run that its log holds now."""
