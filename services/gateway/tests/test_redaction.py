@@ -1,11 +1,14 @@
 """What is taken out of texts for who may not see customers: how much of it is found, and what never happens."""
 
+import functools
 import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import distribution
@@ -13,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from contracts.parts import Customer
-from gateway import recognition
+from gateway import recognition, spelling
 from gateway.redaction import NOT_SHOWN, Redaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +67,154 @@ def test_numbers_and_addresses_are_found_as_they_are_written_where_the_tenant_is
     currency: str, text: str, shown: str
 ) -> None:
     assert Redaction(b"a key", currency).text(text) == shown
+
+
+# In whatever spelling
+
+NFD = functools.partial(unicodedata.normalize, "NFD")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("王芳", "王芳 rang", "… rang"),
+        ("王芳", "我是王芳,请退款", "我是…,请退款"),
+        ("山田 太郎", "山田太郎です", "…です"),
+        ("김민지", NFD("김민지는 it"), f"…{NFD('는')} it"),
+        ("José Ñuñez", NFD("José Ñuñez rang"), "… rang"),
+        (NFD("José Ñuñez"), "JOSÉ ÑUÑEZ rang", "… rang"),
+        (NFD("José Ñuñez"), "for José", "for …"),
+        ("Jörg Straßer", "JÖRG STRASSER rang", "… rang"),
+        ("Jörg Straßer", "Mr STRASSER, Mr STRAẞER", "Mr …, Mr …"),
+        ("Jörg Straßer", NFD("jörg straßer rang"), "… rang"),
+        ("İlkay Kaya", "for İLKAY KAYA", "for …"),
+        ("İlkay Kaya", "for ilkay kaya", "for …"),
+        ("Tom Whitfield", "for TOM", "for …"),
+        ("Tom Whitfield", "ＴＯＭ ＷＨＩＴＦＩＥＬＤ rang", "… rang"),
+        ("Dylan Price", "the price for Mr Price", "the price for Mr …"),
+        ("王芳", "at king.wang@mail.example", "at [e-mail]"),
+    ],
+)
+def test_a_name_that_the_case_knows_is_found_in_every_spelling(name: str, text: str, shown: str) -> None:
+    customer = Customer(email="customer@mail.example", name=name)
+    assert REDACTION.text(text, customer) == shown.replace("…", REDACTION.pseudonym(customer))
+
+
+@pytest.mark.parametrize(
+    ("email", "text"),
+    [
+        ("straßer@mail.example", "STRAẞER@MAIL.example"),
+        ("josé@mail.example", NFD("josé@mail.example")),
+        ("tom@bücher.example", "tom@xn--bcher-kva.example"),
+        ("tom@xn--bcher-kva.example", "tom@BÜCHER.example"),
+        ("tom@mail.example", "Tom@Mail.Example"),
+    ],
+)
+def test_the_address_that_the_case_knows_is_found_in_every_spelling(email: str, text: str) -> None:
+    customer = Customer(email=email)
+    assert REDACTION.text(f"write to {text}, not by post.", customer) == (
+        f"write to {REDACTION.pseudonym(customer)}, not by post."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (NFD("My neighbour Björn Lindqvist signed"), "My neighbour [name] signed"),
+        ("Neighbour of 王芳 rang", "Neighbour of [name] rang"),
+        ("to straßer@mail.example, please", "to [e-mail], please"),
+        ("to 王芳@例子.example, please", "to [e-mail], please"),
+    ],
+)
+def test_what_the_case_does_not_know_is_found_in_other_scripts_and_spellings(text: str, shown: str) -> None:
+    assert REDACTION.text(text) == shown
+
+
+FRAMES = [
+    "Where is my {}?",
+    "I want a {} now",
+    "{} ORD-10042 was late",
+    "{}",
+    "{} ended 4421",
+    "{} is late again",
+    "Please see {} ORD-10042.",
+    "Refund for {}",
+]
+
+
+@pytest.mark.parametrize(
+    "word", ["Order", "Refund", "Receipt", "Shipped", "Warehouse", "Evri", "Email", "Faulty", "Carrier", "Klarna"]
+)
+def test_a_word_of_shops_is_no_name(word: str) -> None:
+    texts = [frame.format(written) for frame in FRAMES for written in (word, word.upper())]
+    assert [REDACTION.text(text) for text in texts] == texts
+
+
+@given(st.text(), st.sampled_from([spelling.BLANKS, re.compile(r"[ ]+")]))
+def test_each_character_of_a_plain_text_stands_somewhere_in_the_text(text: str, runs: re.Pattern[str]) -> None:
+    plain, at = spelling.plain(text, runs)
+    assert len(at) == len(plain) + 1
+    assert at == sorted(at)
+    assert at[-1] == len(text)
+    low, places = spelling.folded(plain)
+    assert len(places) == len(low) + 1
+    assert places == sorted(places)
+
+
+# What it costs
+
+HOSTILE = [
+    "1 ",
+    "\n1",
+    "a.",
+    "a@",
+    "1-",
+    "(1) ",
+    "4111 1111 ",
+    "GB33 BUKB ",
+    "12 High Street, ",
+    "+44 ",
+    "x",
+    "1/",
+    "e\u0301",
+]
+
+
+def cost_of(redaction: Redaction, text: str) -> float:
+    """In seconds of the processor."""
+    start = time.process_time()
+    assert redaction.text(text) != NOT_SHOWN
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("currency", ["GBP", "USD", ""])
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_what_a_text_costs_does_not_grow_faster_than_its_length(piece: str, currency: str) -> None:
+    redaction = Redaction(b"a key", currency)
+
+    def cost(length: int, mark: str) -> float:
+        return cost_of(redaction, f"{mark}{piece * length}"[:length])
+
+    redaction.text("Tom Whitfield, 12 High Street, 07700 900123")  # loads everything
+    short, long = min(cost(500, f"{n} ") for n in range(3)), min(cost(2000, f"{n} ") for n in range(3))
+    assert long < 12 * short + 0.05
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_text_that_is_made_to_be_slow_costs_no_more_than_a_few_ordinary_ones(piece: str) -> None:
+    redaction = Redaction(b"a key", "")  # looks for numbers and addresses of every country
+    ordinary = "On 3 May I rang about the boots of ORD-10042, and nobody could tell me where they are. "
+    redaction.text("Tom Whitfield, 12 High Street, 07700 900123")  # loads everything
+    usual = min(cost_of(redaction, f"{n} {ordinary * 12}"[:1000]) for n in range(3))
+    hostile = min(cost_of(redaction, f"{n} {piece * 1000}"[:1000]) for n in range(3, 6))
+    assert hostile < 10 * usual + 0.02
+
+
+def test_a_text_that_was_looked_through_before_is_not_looked_through_again() -> None:
+    text = "Jane Miller rang about the boots, and so did Kwame Mensah. " * 15
+    first = cost_of(Redaction(b"a key", "GBP"), text)
+    again = min(cost_of(Redaction(b"another", "GBP"), text) for _ in range(3))
+    assert again < first / 2
 
 
 # How much is found

@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 from typing import Any, Literal
 
+from contracts.addresses import same_mailbox
 from contracts.events import Event
 from contracts.parts import Customer, Pack
 from pydantic import BaseModel
@@ -57,8 +58,8 @@ def redacted(row: Row, redaction: Redaction, customer: Customer | None) -> Row:
         alias = redaction.pseudonym(customer)
         changes["customer"] = alias
         changes |= {"who": alias} if row.actor == "customer" else {}
-        changes |= {"object": alias} if row.object in _names(customer) else {}
-        changes |= {"on_behalf_of": alias} if row.on_behalf_of in _names(customer) else {}
+        for name in ("object", "on_behalf_of"):
+            changes |= {name: alias} if _is(customer, getattr(row, name)) else {}
     return row.model_copy(update=changes)
 
 
@@ -84,5 +85,8 @@ def cut(row: Row) -> Row:
     )
 
 
-def _names(customer: Customer) -> set[str | None]:
-    return {customer.email, customer.name, customer.id, f"cust-{customer.id}"} - {None}
+def _is(customer: Customer, named: str | None) -> bool:
+    if named is None:
+        return False
+    ids = {customer.email, customer.name, customer.id, f"cust-{customer.id}"}
+    return named in ids or same_mailbox(named, customer.email)

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
+    from presidio_analyzer.nlp_engine import NlpArtifacts
     from spacy.language import Language
+
+from gateway.han_names import han_names
+from gateway.no_names import is_no_name
+from gateway.spelling import UNSPACED
 
 Kind = Literal["name", "e-mail", "card", "account"]
 _KINDS: dict[str, Kind] = {
@@ -43,13 +48,11 @@ _ACCOUNT = (
     + 6 * r"((?:[ -]?[A-Z0-9]{4})?)"
     + r"((?:[ -]?[A-Z0-9]{1,3})?))"
 )
-# Taken for people, and words of what the audit shows: how was paid, and how a tool's summary begins.
-_NOBODY = {
-    *("American Express", "Amex", "Apple Pay", "Google Pay", "Klarna", "Maestro", "Mastercard", "PayPal", "Visa"),
-    *("Cancel", "Pass", "Refund"),
-}
 # Of what is taken for a name: its words without digits or underscores. No reference, amount or tool goes with it.
 _WORDS = re.compile(r"(?<!\S)[^\s\d_]+(?!\S)(?:\s+[^\s\d_]+(?!\S))*")
+
+# Behind a word of a script that the model does not know it takes the next ones for a part of the name.
+_FOREIGN = re.compile(rf"(?<!\S)[^\s\d_]*{UNSPACED.pattern}[^\s\d_]*(?!\S)")
 
 
 class Unavailable(Exception):
@@ -63,23 +66,42 @@ class Span(NamedTuple):
 
 
 def spans(text: str) -> list[Span]:
-    """Slow the first time (seconds) and not to be called on the event loop. Raises where it cannot look."""
+    """Slow the first time (seconds) and not to be called on the event loop. Raises where it cannot look.
+
+    An audit says the same words over and over, and its pages are looked at again: what was found is remembered, by the
+    digest of its text, since no text stays here when it is erased elsewhere.
+    """
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
     with _one_at_a_time:
-        engine, language = _engine()
-        # Words that spaCy has not seen before would stay in its vocabulary for ever.
-        with language.memory_zone():
-            found = engine.analyze(text, language="en", entities=list(_KINDS))
-            plain = [Span(one.start, one.end, _KINDS[one.entity_type]) for one in found]
-    return [part for span in plain for part in (_names(text, span) if span.kind == "name" else (span,))]
+        if (known := _found.get(digest)) is not None:
+            return known
+        found = _look(text)
+        if len(_found) >= REMEMBERED:
+            _found.clear()
+        _found[digest] = found
+        return found
 
 
+def _look(text: str) -> list[Span]:
+    engine, language = _engine()
+    # Words that spaCy has not seen before would stay in its vocabulary for ever.
+    with language.memory_zone():
+        found = engine.analyze(text, language="en", entities=list(_KINDS))
+        plain = [Span(one.start, one.end, _KINDS[one.entity_type]) for one in found]
+    names = [Span(start, end, "name") for start, end in han_names(text)]
+    return names + [part for span in plain for part in (_names(text, span) if span.kind == "name" else (span,))]
+
+
+REMEMBERED = 4096  # texts
+_found: dict[bytes, list[Span]] = {}
 # A memory zone is the vocabulary's, not the thread's.
 _one_at_a_time = threading.Lock()
 
 
 def _names(text: str, span: Span) -> Iterator[Span]:
-    for words in _WORDS.finditer(text[span.start : span.end]):
-        if words[0] not in _NOBODY:
+    foreign = not text[span.start : span.end].isascii() and UNSPACED.search(text, span.start, span.end) is not None
+    for words in (_FOREIGN if foreign else _WORDS).finditer(text[span.start : span.end]):
+        if not is_no_name(words[0]):
             yield Span(span.start + words.start(), span.start + words.end(), "name")
 
 
@@ -99,13 +121,19 @@ def _engine() -> "tuple[AnalyzerEngine, Language]":
     except ImportError as error:
         raise Unavailable(f"Presidio cannot be imported: {error}. Run `make setup`.") from error
 
-    language = spacy.load(_model(), exclude=_NOT_LOADED)
+    language = loaded = spacy.load(_model(), exclude=_NOT_LOADED)
     others = [label for label in language.pipe_labels["ner"] if label != "PERSON"]
 
     class Loaded(SpacyNlpEngine):
         def __init__(self) -> None:
             super().__init__(ner_model_configuration=NerModelConfiguration(labels_to_ignore=others))
             self.nlp = {"en": language}  # type: ignore[assignment] # declared as None
+
+        def process_text(self, text: str, language: str) -> "NlpArtifacts":
+            """A name has letters: without any, nobody looks for one, which is what costs most."""
+            if any(character.isalpha() for character in text):
+                return super().process_text(text, language)
+            return self._doc_to_nlp_artifact(loaded.make_doc(text), language)
 
     recognizers = [
         SpacyRecognizer(supported_entities=["PERSON"]),

@@ -11,25 +11,18 @@ from itertools import groupby
 from typing import Literal
 
 import phonenumbers
-import pyap
 import structlog
 from contracts.addresses import comparable
 from contracts.parts import Customer
 from contracts.personal import ERASED
 
-from gateway.recognition import Span, Unavailable, spans
+from gateway import spelling
+from gateway.known_customer import named
+from gateway.postal_addresses import Region, addresses
+from gateway.recognition import Unavailable, spans
 
 NOT_SHOWN = "[not shown: it could not be looked for personal data]"
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
-# How texts are spelt where they are looked through: mails bring blanks, dashes and letters of many kinds.
-_SPELT = (
-    dict.fromkeys(map(ord, "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"), " ")
-    | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
-    | {0xFF01 + n: chr(0x21 + n) for n in range(0x5E)}
-)
-_BLANKS = re.compile(r"[ \t]+|[\u00ad\u200b-\u200d\u2060\ufeff]+")
-# As pyap spells them before it looks, so that its places are places in what it was given.
-_COMMAS = re.compile(r"[ \t]*(?:,[ \t]*)+|[ \t]+")
 AHEAD = 200  # characters behind a cut that are looked at too, for what lies across it
 # References, amounts, dates and times: their digits begin no phone number.
 _NO_PHONE = re.compile(
@@ -41,11 +34,7 @@ _NO_PHONE_BEHIND = re.compile(r"[\w£$€.,/]\Z")
 _SHORTEST_PHONE = 9  # digits
 # Where a tenant's phone numbers and addresses are from, as far as its currency tells; else from any of these. A number
 # with its + is found wherever it is from.
-Region = Literal["GB", "US", "CA"]
 REGIONS: dict[str, Region] = {"GBP": "GB", "USD": "US", "CAD": "CA"}
-# Shorter parts of a name are words too often.
-_SHORTEST_NAME = 3
-_REMEMBERED = 256  # texts
 # Where two overlap, what comes later here has the text that both found.
 Kind = Literal["name", "customer", "address", "phone", "card", "account", "e-mail", "customer's"]
 _ORDER: list[Kind] = ["name", "customer", "address", "phone", "card", "account", "e-mail", "customer's"]
@@ -60,8 +49,6 @@ class Redaction:
     def __init__(self, key: bytes, currency: str = "") -> None:
         self._key = key
         self._regions = [REGIONS[currency]] if currency in REGIONS else sorted(REGIONS.values())
-        # Rows of an audit say the same words over and over. By digest: no text stays here when it is erased elsewhere.
-        self._looked_through: dict[bytes, list[Span]] = {}
 
     def pseudonym(self, customer: Customer) -> str:
         """The same for a customer in all their runs, `customer-jfpagcihdkmnbael`: letters, so no number.
@@ -91,49 +78,23 @@ class Redaction:
 
     def _without(self, text: str, customer: Customer | None, known: Collection[str], most: int) -> str:
         shown, rest_of_it = (text[:most].rstrip(), " …") if len(text) > most else (text, "")
-        plain, at = _plain(text[: most + AHEAD], _BLANKS)
+        plain, at = spelling.plain(text[: most + AHEAD])
         if not any(character.isalnum() for character in plain):
             return shown + rest_of_it
         found: list[Found] = [
-            one for one in self._spans(plain) if one.kind != "name" or plain[one.start : one.end] not in known
+            one for one in spans(plain) if one.kind != "name" or plain[one.start : one.end] not in known
         ]
         if customer is not None:
-            found += _customer(plain, customer)
+            found += named(plain, customer)
         if any(character.isdecimal() for character in plain):
             rest = _starred(plain, found)
             for words in known:
                 rest = rest.replace(words, "*" * len(words))
             bare = _NO_PHONE.sub(lambda one: "*" * len(one[0]), rest)
             for region in self._regions:
-                found += [*_phones(bare, region), *_addresses(rest, region)]
+                found += [*_phones(bare, region), *addresses(rest, region)]
         alias = self.pseudonym(customer) if customer is not None else ""
         return _rewritten(shown, [(at[start], at[end], kind) for start, end, kind in found], alias) + rest_of_it
-
-    def _spans(self, text: str) -> list[Span]:
-        digest = hashlib.sha256(text.encode()).digest()
-        if (found := self._looked_through.get(digest)) is None:
-            if len(self._looked_through) >= _REMEMBERED:
-                self._looked_through.clear()
-            found = self._looked_through[digest] = spans(text)
-        return found
-
-
-def _customer(text: str, customer: Customer) -> Iterator[Found]:
-    if customer.id and len(customer.id) >= _SHORTEST_NAME:
-        yield from _words(text, f"(?:cust-)?{re.escape(customer.id)}", "customer", re.IGNORECASE)
-    if customer.name and len(customer.name) >= _SHORTEST_NAME:
-        yield from _words(text, re.escape(customer.name), "customer", re.IGNORECASE)
-    for part in (customer.name or "").split():
-        # As it is written: a Ms Price is no price. Of several with that name, too.
-        if len(part) >= _SHORTEST_NAME:
-            yield from _words(text, f"{re.escape(part)}(?:e?s)?", "customer")
-    # Whole, and not the beginning of another.
-    yield from _words(text, rf"(?<![.+-]){re.escape(customer.email)}(?!-|\.\w)", "customer's", re.IGNORECASE)
-
-
-def _words(text: str, regex: str, kind: Kind, flags: re.RegexFlag = re.NOFLAG) -> Iterator[Found]:
-    for match in re.finditer(rf"(?<!\w){regex}(?!\w)", text, flags):
-        yield match.start(), match.end(), kind
 
 
 def _starred(text: str, found: list[Found]) -> str:
@@ -149,25 +110,6 @@ def _phones(text: str, region: Region) -> Iterator[Found]:
         long_enough = sum(character.isdecimal() for character in match.raw_string) >= _SHORTEST_PHONE
         if long_enough and not _NO_PHONE_BEHIND.search(text[: match.start]):
             yield match.start, match.end, "phone"
-
-
-def _addresses(text: str, region: Region) -> Iterator[Found]:
-    plain, at = _plain(text, _COMMAS)
-    for address in pyap.parse(plain, country=region):
-        yield at[address.match_start], at[address.match_end], "address"
-
-
-def _plain(text: str, runs: re.Pattern[str]) -> tuple[str, list[int]]:
-    """The text as it is looked through, each of the `runs` as short as can be; where each of its characters stands in
-    the text, and where that ends."""
-    text = text.translate(_SPELT)
-    parts, at, end = [], [], 0
-    for run in runs.finditer(text):
-        short = ", " if "," in run[0] else " " if run[0][0] in " \t" else ""
-        parts += [text[end : run.start()], short]
-        at += [*range(end, run.start()), *(min(run.start() + n, run.end()) for n in range(len(short)))]
-        end = run.end()
-    return "".join(parts) + text[end:], [*at, *range(end, len(text) + 1)]
 
 
 def _rewritten(text: str, found: list[Found], alias: str) -> str:
