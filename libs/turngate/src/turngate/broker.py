@@ -19,6 +19,11 @@ from contracts.topology import AUTHORS, READER
 HUB = "LOG"
 SUBSCRIBERS = "subscribers-"  # and the tenant
 SETUP, READER_USER = "setup", "reader"
+# The broker's own account, for the supervisor of an embedded one: it asks for the broker's health, and sees no message.
+SYSTEM, SUPERVISOR = "SYS", "supervisor"
+# What the streams may hold, in bytes: as much as the disk does. By default it is three quarters of what was free when
+# the broker started, so one that started on a full disk would take nothing even once there is room.
+MAX_FILE_STORE = 2**50
 SERVICES = tuple(AUTHORS)
 # Whose models' words stream: straight from its account to who listens.
 STREAMS_TEXT = "agent-runner"
@@ -181,7 +186,7 @@ def composed() -> str:
         "host": "0.0.0.0",  # noqa: S104 - inside its container
         "port": 4222,
         "http": "127.0.0.1:8222",
-        "jetstream": {"store_dir": "/data/jetstream", "sync_interval": "always"},
+        "jetstream": {"store_dir": "/data/jetstream", "sync_interval": "always", "max_file_store": MAX_FILE_STORE},
         "accounts": accounts(logins),
     }
     text = re.sub(r'"(\$TURNGATE_\w+)"', r"\1", json.dumps(whole, indent=2))

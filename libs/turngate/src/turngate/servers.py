@@ -45,13 +45,13 @@ class Servers:
 
     def tenants(self) -> list[str]:
         """Those that may have subscribers. An embedded broker that runs takes no others."""
-        return _nats(self.data).known_tenants() if self.data else tenants(tenants_directory())
+        return embedded_nats(self.data).known_tenants() if self.data else tenants(tenants_directory())
 
     def tell(self, subscribers: Iterable[Subscriber]) -> bool:
         """Has the broker let in these and no others; False where somebody else has to."""
         if self.data is None:
             return False
-        found, server = state.read(self.data), _nats(self.data)
+        found, server = state.read(self.data), embedded_nats(self.data)
         server.subscribers.are(subscribers)
         server.read_again(int(found.processes["nats"]["pid"]))
         return True
@@ -77,5 +77,6 @@ def of_the_system_on(data: Path) -> Servers:
     return Servers(records.set_up_broker(data), in_database(found.postgres_url, DATABASE), owner, data)
 
 
-def _nats(data: Path) -> Nats:
+def embedded_nats(data: Path) -> Nats:
+    """The broker of a system that runs on the directory."""
     return Nats(data, Passwords(data / "passwords.json"), Ports(data / "ports.json", running=True)["nats"])

@@ -194,12 +194,15 @@ def _shown(found: State, compact: bool) -> str:
 
 
 def _health(found: State) -> dict[str, dict[str, Any]]:
-    """Each process asked now: the services by their health page, the servers by their ports. `conditions` are what a
-    service says that is not as it should be though it is ready."""
+    """Each process asked now: the services by their health page, the servers by their ports. `conditions` are what is
+    not as it should be: of a service though it is ready, of NATS why it is not well."""
+    import asyncio
     import socket
     from urllib.parse import urlsplit
 
+    from turngate.embedded.nats_health import trouble
     from turngate.embedded.services import conditions
+    from turngate.servers import embedded_nats
 
     def listens(url: str) -> bool:
         parts = urlsplit(url)
@@ -210,15 +213,16 @@ def _health(found: State) -> dict[str, dict[str, Any]]:
             return False
 
     servers = {"postgres": found.postgres_url, "nats": found.nats_url}
-    return {
-        name: {
-            **process,
-            "healthy": said is not None if process["health"] else listens(servers[name]),
-            "conditions": said or [],
-        }
-        for name, process in found.processes.items()
-        for said in [conditions(process["health"], name) if process["health"] else None]
-    }
+    unwell = asyncio.run(trouble(embedded_nats(Path(found.data)))) if "nats" in found.processes else None
+    shown = {}
+    for name, process in found.processes.items():
+        if process["health"]:
+            said = conditions(process["health"], name)
+        else:
+            said = [unwell] if name == "nats" and unwell else []
+        reached = said is not None if process["health"] else listens(servers[name]) and not said
+        shown[name] = {**process, "healthy": reached, "conditions": said or []}
+    return shown
 
 
 def token(

@@ -88,6 +88,12 @@ class Keeper:
         said = self.child.last_words(1).strip() if code > 0 else ""
         return f" ({said[:200]})" if said else ""
 
+    def restart(self) -> None:
+        """Asks the child to end; it is started again."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(self.child.stop_signal)
+
     def kill(self) -> None:
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):

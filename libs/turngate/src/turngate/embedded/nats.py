@@ -106,8 +106,10 @@ class Nats:
             "server_name": "turngate",
             "host": "127.0.0.1",
             "port": self.port or -1,
-            "jetstream": {"store_dir": str(self.home / "store"), **sync},
+            "jetstream": {"store_dir": str(self.home / "store"), "max_file_store": broker.MAX_FILE_STORE, **sync},
+            "system_account": broker.SYSTEM,
             "accounts": {
+                broker.SYSTEM: {"users": self._logins(broker.SUPERVISOR)},
                 **broker.accounts(self._logins),
                 **broker.accounts_of_subscribers(self._tenants, self.subscribers.all()),
             },

@@ -15,12 +15,14 @@ from turngate.embedded.child import Child
 from turngate.embedded.keeper import LONGEST_WAIT, Keeper
 from turngate.embedded.leftovers import end_leftovers
 from turngate.embedded.nats import SETUP
+from turngate.embedded.nats_health import keep_writable
 from turngate.embedded.ports import why_not_free
 from turngate.embedded.services import Place, beside, place_of, services
 from turngate.embedded.state import State
 from turngate.embedded.trouble import Trouble
 from turngate.migrations import directory_of
 
+WRITTEN_AGAIN_AFTER = 2.0  # seconds
 Say = Callable[[str], None]
 
 
@@ -83,7 +85,8 @@ class System:
             place.issuer.prepare()
         aside = asyncio.gather(*(self._begin(child) for child in beside(place)))
         try:
-            await asyncio.gather(self._begin(place.postgres.child()), self._begin(place.nats.child()))
+            _, nats = await asyncio.gather(self._begin(place.postgres.child()), self._begin(place.nats.child()))
+            self._keeping.append(asyncio.create_task(keep_writable(place.nats, nats.restart, self._say)))
             await self._set_up(place)
             await asyncio.gather(*(self._begin(child) for child in self._services(place)), aside)
         finally:
@@ -91,11 +94,12 @@ class System:
         self._state.ready = True
         self._changed()
 
-    async def _begin(self, child: Child) -> None:
+    async def _begin(self, child: Child) -> Keeper:
         keeper = Keeper(child, self._changed, self._say, self._longest_wait)
         self._keepers.append(keeper)
         await keeper.start()
         self._keeping.append(asyncio.create_task(keeper.keep()))
+        return keeper
 
     async def _set_up(self, place: Place) -> None:
         """The streams always; the database and the demo's rows where anything that makes them has changed."""
@@ -137,7 +141,10 @@ class System:
             }
             for keeper in self._keepers
         }
-        self._state.write()
+        try:
+            self._state.write()
+        except OSError:  # a full disk
+            asyncio.get_running_loop().call_later(WRITTEN_AGAIN_AFTER, self._changed)
 
     async def _stop(self) -> None:
         """Services first, so that they still reach what they depend on."""
