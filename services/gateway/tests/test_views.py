@@ -316,7 +316,7 @@ def test_whoever_adds_to_the_view_has_to_say_what_becomes_of_it_when_the_custome
     }
     kept = {
         RunView: "tenant run ticket channel profile model prompt_version policy_pack toolset limits requested_by "
-        "started_at started_event updated_at sequence ordinal status ended_at steps cost_micro_usd usage turn moved "
+        "started_at started_event updated_at sequence ordinal status ended_at steps cost_micro_usd uncertain_micro_usd usage turn moved "
         "agent locale written read",
         HeldCall: "turn attempt call_id hold held_at expires_at expired escalate_at reminded_at escalated_to "
         "changed_by refused failed",
