@@ -206,12 +206,15 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{32,64}\b"), "digest"),
     (re.compile(r"RF-[0-9A-F]{10,64}"), "RF"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"), "time"),
+    # Whoever is killed while it asks the model may owe for that: the run's end says so.
+    (re.compile(r',"uncertain_micro_usd":\d+'), ""),
     (re.compile(r'"(refund(?:s|ed)_today_(?:of_tenant|by_profile)(?:_minor)?)":\d+'), r'"\1":n'),
 )
 
 
 def _plain(event: Event, case: Case) -> str:
-    """The fact without what is its run's own: the names of ticket, customer and order, ids, digests, times."""
+    """The fact without what is its run's own: the names of ticket, customer and order, ids, digests, times, and what
+    may be owed for calls whose caller died."""
     assert event.fact is not None
     text = canonical(event.fact.model_dump(mode="json")).decode()
     text = text.replace(case.ticket, "ticket").replace(case.customer.removeprefix("C-"), "mark")
