@@ -1,5 +1,6 @@
 """What people say of their tenant: stops, the policy in force, the budget, subscribers; each once, by who may."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -51,10 +52,12 @@ class Line:
     def history(self) -> History:
         return self.log.history(TenantKey("acme"))
 
-    def say(self, body: Json, by: Person = ADA, read: Pack | None = None, **more: Any) -> Event | Recorded | No:
+    def say(
+        self, body: Json, by: Person = ADA, read: Pack | None = None, warnings: Sequence[str] = (), **more: Any
+    ) -> Event | Recorded | No:
         asked = SAY_OF_TENANT.validate_python({"token": "t", **body, **more})
         barred = tenants.barred(asked, principal(by))
-        outcome = barred or tenants.decide(self.history, asked, principal(by), read)
+        outcome = barred or tenants.decide(self.history, asked, principal(by), read, warnings)
         return self.log.say(self.history, outcome) if isinstance(outcome, Draft) else outcome
 
     def recorded(self, body: Json, by: Person = ADA, read: Pack | None = None, **more: Any) -> Event:
@@ -101,6 +104,19 @@ def test_who_may_not_say_it_is_told_which_scope_it_needs(line: Line, body: Json,
     assert isinstance(no, No)
     assert f"the scope {scope}" in no.detail
     assert line.log.accepted == []
+
+
+def test_what_nobody_could_release_by_a_pack_is_on_record_with_its_promotion(line: Line) -> None:
+    warned = line.say(PROMOTE, LEE, pack(), warnings=["Nobody can release refunds of up to £2,000.00."])
+
+    assert isinstance(warned, Event)
+    assert warned.fact == PolicyPromoted(
+        pack=pack(),
+        text="name: acme",
+        report={"would_change": 3},
+        by=LEE,
+        warnings=["Nobody can release refunds of up to £2,000.00."],
+    )
 
 
 def test_a_stop_that_was_never_set_is_not_lifted(line: Line) -> None:

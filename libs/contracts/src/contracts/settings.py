@@ -6,6 +6,7 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.identity import Issuer
+from contracts.parts import Person
 
 ACK_WAIT = 5.0
 
@@ -46,6 +47,13 @@ class ServiceSettings(BrokerSettings):
 
 class DatabaseSettings(ServiceSettings):
     postgres_dsn: SecretStr
+
+
+class PeopleSettings(ServiceSettings):
+    """known_people: by tenant, everybody there who may decide; a tenant that is not named is one of which that is not
+    known. Nothing is allowed or refused by it: it says which needs nobody could meet."""
+
+    known_people: dict[str, list[Person]] = {}
 
 
 class IdentitySettings(ServiceSettings):

@@ -1,7 +1,11 @@
 """The facts of a tenant's own line, one frozen class each: what holds for all its runs."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from contracts.facts import Fact, said_by
-from contracts.parts import Count, Json, Minor, Name, Pack, Person, Text
+from contracts.parts import Added, Count, Json, Minor, Name, Pack, Person, Text
 
 # By kind, as in the catalogue of the facts of runs.
 TENANT_FACTS: dict[str, type[Fact]] = {}
@@ -28,12 +32,16 @@ class StopLifted(Fact):
 
 @said_by("approvals", "policy-promoted", catalogue=TENANT_FACTS)
 class PolicyPromoted(Fact):
-    """From now on policy judges by this pack; `report` is what its promoter was shown."""
+    """From now on policy judges by this pack; `report` is what its promoter was shown.
+
+    warnings: what of it nobody could release, as far as it is known who decides there.
+    """
 
     pack: Pack
     text: Text
     report: Json = {}
     by: Person
+    warnings: Added[Annotated[list[Text], Field(max_length=64)]] = None
 
 
 @said_by("approvals", "budget-set", catalogue=TENANT_FACTS)

@@ -1,6 +1,8 @@
 """May this person say this of their tenant now? Stops, the policy in force, the budget of its model calls, who else
 hears its facts."""
 
+from collections.abc import Sequence
+
 from contracts.answers import No
 from contracts.asks import (
     AskAddSubscriber,
@@ -78,8 +80,10 @@ def _named(history: History, asked: AskSetStop, by: Principal) -> Recorded | Non
     return Recorded(stops[0], repeated=True)
 
 
-def decide(history: History, asked: SayOfTenant, by: Principal, pack: Pack | None = None) -> Draft | Recorded | No:
-    """What becomes of it. `pack` is what policy read in the text of a promotion."""
+def decide(
+    history: History, asked: SayOfTenant, by: Principal, pack: Pack | None = None, warnings: Sequence[str] = ()
+) -> Draft | Recorded | No:
+    """What becomes of it. `pack` is what policy read in the text of a promotion, and `warnings` what it said of it."""
     if (before := said_before(history, asked, by)) is not None:
         return before
     person = by.person()
@@ -90,7 +94,7 @@ def decide(history: History, asked: SayOfTenant, by: Principal, pack: Pack | Non
         case AskLiftStop():
             outcome = _lift(history, asked, person)
         case AskPromote():
-            outcome = _promote(history, asked, person, pack)
+            outcome = _promote(history, asked, person, pack, warnings)
         case AskSetBudget():
             outcome = BudgetSet(day_micro_usd=asked.day_micro_usd, by=person)
         case AskEraseCustomer():
@@ -119,7 +123,9 @@ def _lift(history: History, asked: AskLiftStop, by: Person) -> StopLifted | No:
     return StopLifted(stop_id=asked.stop_id, reason=asked.reason, by=by)
 
 
-def _promote(history: History, asked: AskPromote, by: Person, pack: Pack | None) -> PolicyPromoted | No:
+def _promote(
+    history: History, asked: AskPromote, by: Person, pack: Pack | None, warnings: Sequence[str]
+) -> PolicyPromoted | No:
     if pack is None:
         return No(422, "Not a pack", "Policy has not looked at this text. Nothing was promoted.")
     current = history.last(PolicyPromoted)
@@ -132,7 +138,7 @@ def _promote(history: History, asked: AskPromote, by: Person, pack: Pack | None)
             "Version taken",
             f"Another text was promoted as {pack.name} version {pack.version}. Give this one a version of its own.",
         )
-    return PolicyPromoted(pack=pack, text=asked.text, report=asked.report, by=by)
+    return PolicyPromoted(pack=pack, text=asked.text, report=asked.report, by=by, warnings=list(warnings) or None)
 
 
 def _names_it_differently(one: Pack, other: Pack) -> bool:

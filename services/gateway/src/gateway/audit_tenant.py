@@ -31,7 +31,8 @@ def _row(event: Event) -> Row | None:
         case StopLifted() as fact:
             return _by(event, fact.by, "lifted a stop", fact.stop_id, why=line(fact.reason))
         case PolicyPromoted() as fact:
-            return _by(event, fact.by, "put a policy in force", named(fact.pack), policy=named(fact.pack))
+            warned = line(" ".join(fact.warnings or ()))
+            return _by(event, fact.by, "put a policy in force", named(fact.pack), policy=named(fact.pack), why=warned)
         case BudgetSet() as fact:
             what = "no limit" if fact.day_micro_usd is None else f"{fact.day_micro_usd} micro-dollars a day"
             return _by(event, fact.by, "set the budget of model calls", what)

@@ -4,14 +4,14 @@ from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from contracts.discovery import is_url, loopback, secure
-from contracts.settings import DatabaseSettings, IdentitySettings
+from contracts.settings import DatabaseSettings, IdentitySettings, PeopleSettings
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator, model_validator
 
 ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - told apart, not bound
 ROOT = (("", "", ""), ("/", "", ""))  # path, query and fragment
 
 
-class Settings(DatabaseSettings, IdentitySettings):
+class Settings(DatabaseSettings, IdentitySettings, PeopleSettings):
     """console_url: where people open the console, if that is not where it listens: behind a proxy that speaks https.
     max_calls_per_minute: of one person or machine, whatever their tokens; in each gateway process.
     max_unauthenticated_calls_per_minute: sign-ins, and calls without a valid token, from one address.

@@ -22,5 +22,5 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     after = await catch_up(line, packs.hear)
     following = asyncio.create_task(keep_up(line, packs.hear, after))
     stack.callback(following.cancel)
-    await bus.answer(CHECK_PACK, checking(packs))
+    await bus.answer(CHECK_PACK, checking(packs, settings.known_people))
     await bus.hear(judging(log, packs))

@@ -1,6 +1,7 @@
 """What policy hears and is asked: quotes, decisions and expiries; promoted packs, and whether a pack can be read."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 from contracts.answers import No
 from contracts.asks import AskCheckPack
@@ -9,13 +10,14 @@ from contracts.events import Draft, Event
 from contracts.handler import respond
 from contracts.history import History
 from contracts.log import Log
-from contracts.parts import Json
+from contracts.parts import Json, Person
 from contracts.validation import explain
 from pydantic import ValidationError
 
 from policy import domain
 from policy.pack import InvalidPack, check_currency, parse
 from policy.packs import Packs
+from policy.reach import unmet
 
 
 def judging(log: Log, packs: Packs) -> Handler:
@@ -32,8 +34,11 @@ def judging(log: Log, packs: Packs) -> Handler:
     return judge
 
 
-def checking(packs: Packs) -> Answer:
-    """Whether a text is a pack that this tenant could be judged by."""
+def checking(packs: Packs, known: Mapping[str, Sequence[Person]] | None = None) -> Answer:
+    """Whether a text is a pack that this tenant could be judged by, and what of it nobody could release.
+
+    known: by tenant all who decide there, where that is known.
+    """
 
     async def check(request: Json) -> Json:
         try:
@@ -52,7 +57,10 @@ def checking(packs: Packs) -> Answer:
                 f"pack, currency: {asked.tenant} pays in {currency}; in {pack.currency} every refund would be refused."
             )
             return _no("Another currency", why)
-        return {"status": 200, "pack": pack.stamp.model_dump(mode="json")}
+        answer: Json = {"status": 200, "pack": pack.stamp.model_dump(mode="json")}
+        people = (known or {}).get(asked.tenant)
+        warnings = unmet(pack, people) if people is not None else []
+        return answer | ({"warnings": warnings} if warnings else {})
 
     return check
 

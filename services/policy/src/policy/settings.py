@@ -1,7 +1,7 @@
-"""What policy must be told: the broker and where the tenants' packs are."""
+"""What policy must be told: the broker, where the tenants' packs are, and who decides there, where that is known."""
 
-from contracts.settings import ServiceSettings
+from contracts.settings import PeopleSettings
 
 
-class Settings(ServiceSettings):
+class Settings(PeopleSettings):
     pass

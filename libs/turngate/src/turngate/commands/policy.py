@@ -9,6 +9,7 @@ from turngate.api import Api
 from turngate.commands.connection import signed_in, somebody
 from turngate.commands.options import Json, print_json, print_plain
 from turngate.embedded.trouble import Trouble
+from turngate.lines import plain
 
 policy = typer.Typer(help="The policy pack in force.", no_args_is_help=True)
 
@@ -24,14 +25,20 @@ def promote(
     file: Annotated[Path, typer.Argument(help="The pack, as YAML.")],
     as_json: Json = False,
 ) -> None:
-    """Put a pack in force. One that cannot be read is refused with the place, and nothing changes."""
+    """Put a pack in force. One that cannot be read is refused with the place, and nothing changes. What of it nobody
+    could release is said, where it is known who decides."""
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Trouble(f"{file} cannot be read ({error}). The pack in force stays in force.") from None
     event = api.post("/v1/policy", {"text": text})
+    if as_json:
+        print_json(event)
+        return
     pack = event["data"]["pack"]
-    print_json(event) if as_json else print_plain(f"{pack['name']} version {pack['version']} is in force.")
+    print_plain(f"{pack['name']} version {pack['version']} is in force.")
+    for warning in event["data"].get("warnings") or ():
+        typer.echo(plain(f"Warning: {warning}", 600), err=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from contracts.identity import ROLES
+
 from turngate.databases import DATABASE, KEEPS
 from turngate.embedded import environment, state
 from turngate.embedded.child import Child
@@ -17,7 +19,7 @@ from turngate.embedded.passwords import Passwords
 from turngate.embedded.ports import Ports
 from turngate.embedded.postgres import Postgres
 from turngate.issuer import AUDIENCE, CLIENT, CLIENT_SECRET, ISSUER, Issuer, real_issuers
-from turngate.people import tenants, tenants_directory
+from turngate.people import STAFF, tenants, tenants_directory
 
 SERVICES = ("agent-runner", "policy", "tools-shop", "approvals", "gateway")
 CONSOLE_URL = "TURNGATE_CONSOLE_URL"
@@ -76,6 +78,8 @@ class Place:
             env["TURNGATE_POSTGRES_DSN"] = self.postgres.dsn(DATABASE, role, self.passwords[role])
         if service in ("gateway", "approvals", "tools-shop", "agent-runner"):
             env |= self._identity()
+        if service in ("gateway", "policy"):
+            env |= self._known_people()
         if service == "approvals":
             env |= {CONSOLE_URL: self.console_url} | environment.notifying(self.environ)
         if service == "gateway":
@@ -97,6 +101,18 @@ class Place:
     def console_url(self) -> str:
         """Where people open the console: as it was given for a proxy before it, else where it listens."""
         return self.environ.get(CONSOLE_URL) or self.url
+
+    def _known_people(self) -> dict[str, str]:
+        """Who decides, where that is known: of a real issuer's people it is known only as far as it is given."""
+        if self.issuer is None:
+            return {}
+        there = tenants(self.tenants)
+        deciding: dict[str, list[dict[str, str]]] = {}
+        for one in STAFF:
+            if one.tenant in there and "decide" in ROLES[one.role]:
+                person = {"subject": one.subject, "issuer": ISSUER, "role": one.role}
+                deciding.setdefault(one.tenant, []).append(person)
+        return {"TURNGATE_KNOWN_PEOPLE": json.dumps(deciding)}
 
     def _sign_in(self) -> dict[str, str]:
         """How the console signs people in: at the embedded issuer, or as it was given for a real one."""
