@@ -1,5 +1,6 @@
 """A run with a held turn, told fact by fact, and people who decide."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from contracts.events import Draft, Event
 from contracts.facts import Fact, TurnHeld, TurnQuoted
 from contracts.history import History
 from contracts.identity import ROLES, Principal
+from contracts.kill_switch import Stop
 from contracts.memory import MemoryLog
 from contracts.parts import CallQuote, Customer, Effect, Hold, Json, Needs, Pack, Person
 from contracts.subjects import RunKey
@@ -87,17 +89,23 @@ class Told:
         self.now += timedelta(**span)
 
     def ask(
-        self, by: Person, held: Hold, decision: str = "approve", quoted: CallQuote | None = None, **more: Any
+        self,
+        by: Person,
+        held: Hold,
+        decision: str = "approve",
+        quoted: CallQuote | None = None,
+        stops: Sequence[Stop] = (),
+        **more: Any,
     ) -> Event | Recorded | No:
         """What becomes of a decision: the new fact, the fact that there was, or why not. Refusals go on record.
 
-        quoted: what the shop says that the call would do as changed.
+        quoted: what the shop says that the call would do as changed. stops: those that stand.
         """
         asked = request(held, decision, **more)
-        outcome = domain.decide(self.history, asked, principal(by), self.now)
+        outcome = domain.decide(self.history, asked, principal(by), self.now, stops)
         if isinstance(outcome, MayChange):
             assert quoted is not None
-            outcome = domain.decide_changed(self.history, asked, principal(by), self.now, outcome, quoted)
+            outcome = domain.decide_changed(self.history, asked, principal(by), self.now, outcome, quoted, stops)
         if isinstance(outcome, Draft):
             return self.log.say(self.history, outcome)
         if isinstance(outcome, NoOnRecord):

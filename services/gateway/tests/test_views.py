@@ -310,14 +310,14 @@ def test_of_an_erased_run_the_view_keeps_what_was_done_and_nothing_of_whom() -> 
 
 def test_whoever_adds_to_the_view_has_to_say_what_becomes_of_it_when_the_customer_is_erased() -> None:
     emptied = {
-        RunView: "subject body customer reason handover reply last_step quotes quotes_before held",
+        RunView: "subject body customer reason handover reply last_step quotes quotes_before held along",
         HeldCall: "quote was came_to seats lapsed",
         Seat: "note",
     }
     kept = {
         RunView: "tenant run ticket channel profile model prompt_version policy_pack toolset limits requested_by "
-        "started_at started_event updated_at sequence ordinal status ended_at steps cost_micro_usd uncertain_micro_usd usage turn moved "
-        "agent locale written read",
+        "started_at started_event updated_at sequence ordinal status ended_at steps cost_micro_usd uncertain_micro_usd "
+        "usage turn moved agent locale written read dropped undone",
         HeldCall: "turn attempt call_id hold held_at expires_at expired escalate_at reminded_at escalated_to "
         "changed_by refused failed",
         Seat: "by decision edited at carried",

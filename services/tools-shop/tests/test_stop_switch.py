@@ -14,6 +14,7 @@ from contracts import events
 from contracts.bus import Bus
 from contracts.events import Draft, Event
 from contracts.facts import CallDecided, Fact, TurnExecuted, TurnQuoted
+from contracts.kill_switch import Stop
 from contracts.log import JetStreamLog
 from contracts.parts import Effect, Person
 from contracts.settings import ACK_WAIT
@@ -24,7 +25,7 @@ from contracts.testing import PATIENCE
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from tools_shop import database
-from tools_shop.stop_switch import Stop, StopSwitch
+from tools_shop.stop_switch import StopSwitch
 from tools_shop.turn import Changed, Executed
 from turngate.testing import Database, NatsAccess
 

@@ -1,12 +1,12 @@
 """Who may say what on a held call: one rule, for the service that records the word and for the page that offers it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from contracts.money import Money
 from contracts.parts import CallQuote, Customer, Hold, Needs, Person
-from contracts.people import Somebody, is_the_customer, reaches, same, within_own_limit
+from contracts.people import Somebody, describe, enough, is_the_customer, reaches, same, within_own_limit
 
 Word = Literal["approve", "decline", "change"]
 
@@ -91,6 +91,27 @@ def roles_asked(needs: Needs, approved_by: Sequence[Person] = ()) -> tuple[str, 
     if of_higher <= 0:
         return (needs.role,) if left > 0 else ()
     return (needs.role, higher) if left > of_higher else (higher,)
+
+
+def nobody_can(held: Held, known: Sequence[Person]) -> str | None:
+    """Why the people who are known, all there are, cannot release this among them; None if they can."""
+    needs = held.hold.needs
+    able = [one for one in known if not _barred_for_good(held, one)]
+    if enough(needs, [*held.approved_by, *able]):
+        return None
+    fit = [one.subject for one in able if not any(same(one, other) for other in held.approved_by)]
+    could = f"only {' and '.join(fit)} could approve it" if fit else "nobody here could approve it"
+    if held.approved_by:
+        could = could.replace("could approve it", "could still approve it")
+    declines = any(bar(replace(held, approved_by=()), one, "decline") is None for one in known)
+    then = "It can be declined, or it will expire." if declines else "Nobody can decline it either: it will expire."
+    return f"It needs {describe(needs)}, and {could}. {then}"
+
+
+def _barred_for_good(held: Held, by: Person) -> bool:
+    """Whether this person's approval can never count, whoever else approves."""
+    alone = replace(held, approved_by=())
+    return bar(alone, by, "decline") is not None or not within_own_limit(by, held.hold.needs)
 
 
 def _seat(needs: Needs, approved_by: Sequence[Person], by: Somebody) -> Bar | None:

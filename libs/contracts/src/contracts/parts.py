@@ -120,6 +120,7 @@ class QuoteFacts(Part):
     window_from: from when the refund window counts: the delivery, else the order.
     stopped: the stop that covers this call, in words for a person.
     decided_above_minor: above it the shop pays nothing that no person has approved, whatever policy says.
+    harmless: only a stop that names the tool covers the call.
     """
 
     refunded_today_minor: Minor | None = None
@@ -133,6 +134,7 @@ class QuoteFacts(Part):
     window_from: Added[AwareDatetime] = None
     stopped: Added[Text] = None
     decided_above_minor: Added[Minor] = None
+    harmless: Added[bool] = None
 
 
 class CallQuote(Part):

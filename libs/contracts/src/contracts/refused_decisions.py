@@ -13,6 +13,7 @@ CIRCUMSTANCES = {
     "No such held call": "where no such call was held",
     "Decided already": "where a decision stood already",
     "Moved on": "when it was no longer held",
+    "Stopped": "while it was stopped",
     "Expired": "after its time had run out",
     "Recorded too late": "after its time had run out",
     "Another effect": "as something else than it had come to be",

@@ -9,6 +9,7 @@ from contracts import parts
 from contracts.events import Event
 from contracts.money import Money
 from contracts.refused_decisions import attempt
+from contracts.turn import sums_in_words
 
 WIDTH = 160
 
@@ -45,6 +46,11 @@ def money(effect: parts.Effect | None, locale: str = "") -> str:
     if effect is None or effect.amount_minor is None or effect.currency is None:
         return ""
     return Money(effect.amount_minor, effect.currency).text(locale)
+
+
+def sums(total: list[dict[str, Any]], locale: str = "") -> str:
+    """Each currency's sum by itself, as in `£40.00 + $12.00`."""
+    return sums_in_words((Money(one["amount_minor"], one["currency"]) for one in total), locale)
 
 
 def _call(call: parts.ToolCall) -> str:

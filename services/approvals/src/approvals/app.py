@@ -23,8 +23,9 @@ NOTIFICATIONS = "notifications"
 
 async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -> None:
     verifier = Verifier(settings.issuers, settings.audience)
-    await bus.answer(asks.DECIDE, deciding(log, verifier, now, bus.ask))
-    await bus.answer(asks.OF_TENANT, answering_for_tenants(_line_of_tenants(bus), verifier, bus.ask))
+    lines = _lines_of_tenants(bus)
+    await bus.answer(asks.DECIDE, deciding(log, verifier, now, bus.ask, lines))
+    await bus.answer(asks.OF_TENANT, answering_for_tenants(lines, verifier, bus.ask))
     await bus.hear(holding(bus))
     await bus.hear_timers(looking(bus, log, now))
     # Notifications have a connection of their own, so that what waits for a receiver is in nobody's way.
@@ -33,7 +34,7 @@ async def start(bus: Bus, log: Log, settings: Settings, stack: AsyncExitStack) -
     )
 
 
-def _line_of_tenants(bus: Bus) -> Log:
+def _lines_of_tenants(bus: Bus) -> Log:
     log = JetStreamLog(bus.nc, tenants.READS, stream=TENANTS)
     bus.on_error.append(log.on_error)
     return log

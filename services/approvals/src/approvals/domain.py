@@ -1,5 +1,6 @@
 """May this person decide this call of this run now?"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from contracts.events import Draft, Event, event_id
 from contracts.facts import CallDecided, DecisionRefused, RunStarted
 from contracts.history import History
 from contracts.identity import Principal
+from contracts.kill_switch import Stop
 from contracts.parts import MOST_ATTEMPTS, CallQuote, Json, Needs
 from contracts.people import same
 
@@ -55,15 +57,15 @@ class MayChange:
 Outcome = Draft | MayChange | Recorded | NoOnRecord | No
 
 
-def decide(history: History, asked: AskDecide, by: Principal, now: datetime) -> Outcome:
-    """What becomes of a decision that someone who may decide at all asks for."""
+def decide(history: History, asked: AskDecide, by: Principal, now: datetime, stops: Sequence[Stop] = ()) -> Outcome:
+    """What becomes of a decision that someone who may decide at all asks for. `stops` are those that stand."""
     if history.started is None:
         return no_such("run")
     held = held_turn(history, asked.turn)
     call = held.calls.get(asked.call_id) if held else None
     if (before := _said_before(history, held, asked, by, now)) is not None:
         return before
-    no = _why_not(history, held, call, asked, by, now)
+    no = _why_not(history, held, call, asked, by, now) or _stopped(held, asked, stops)
     if no is not None:
         return _on_record(history, asked, by, no, now)
     if held is None or call is None or asked.edited is None:
@@ -74,10 +76,21 @@ def decide(history: History, asked: AskDecide, by: Principal, now: datetime) -> 
 
 
 def decide_changed(
-    history: History, asked: AskDecide, by: Principal, now: datetime, may: MayChange, quoted: CallQuote
+    history: History,
+    asked: AskDecide,
+    by: Principal,
+    now: datetime,
+    may: MayChange,
+    quoted: CallQuote,
+    stops: Sequence[Stop] = (),
 ) -> Draft | NoOnRecord | No:
     """What becomes of an approval with changes, now that is known what the call would do with them."""
     locale = (history.started.locale if history.started else None) or ""
+    held = held_turn(history, asked.turn)
+    if held and (stopped := held.whole.with_quote(quoted).stopped(asked.call_id, stops)) is not None:
+        return _on_record(history, asked, by, _because(stopped.detail), now)
+    if quoted.facts.stopped is not None:
+        return _on_record(history, asked, by, _because(quoted.facts.stopped), now)
     if (why := objection(may.was, quoted, locale)) is not None:
         return No(422, "Not to be changed like this", f"{why} Nothing was decided.")
     today = day_total(may.needs.amount_minor, may.was, quoted)
@@ -213,6 +226,19 @@ def _another_effect(held: HeldTurn, call: HeldCall, asked: AskDecide) -> No | No
             409, "Another effect", "What this call would do has changed since you were shown it. Reload and look again."
         )
     return None
+
+
+def _stopped(held: HeldTurn | None, asked: AskDecide, stops: Sequence[Stop]) -> No | None:
+    """An approval is not spent on what would be refused; a decline is the safe word."""
+    if held is None or asked.decision != "approve":
+        return None
+    # What is changed is looked at as it would be then.
+    stopped = held.whole.stopped(asked.call_id, stops, changed=asked.edited is not None)
+    return _because(stopped.detail) if stopped else None
+
+
+def _because(stopped: str) -> No:
+    return No(409, "Stopped", f"Your approval was not recorded, and nothing was done. {stopped}")
 
 
 def _bar(started: RunStarted, call: HeldCall, asked: AskDecide, by: Principal) -> Bar | None:

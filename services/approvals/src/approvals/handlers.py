@@ -15,6 +15,7 @@ from contracts.facts import TurnHeld
 from contracts.handler import say
 from contracts.history import History
 from contracts.identity import InvalidToken, Principal, Verifier
+from contracts.kill_switch import standing
 from contracts.log import Clock, Log
 from contracts.parts import CallQuote, Json, Pack
 from contracts.stops import stop
@@ -30,10 +31,11 @@ TimerHandler = Callable[[Json], Awaitable[None]]
 Ask = Callable[[str, Json], Awaitable[Json]]
 
 
-def deciding(log: Log, verifier: Verifier, clock: Clock, ask: Ask) -> Answer:
+def deciding(log: Log, verifier: Verifier, clock: Clock, ask: Ask, lines: Log | None = None) -> Answer:
     """Answers `ask.approvals.decide` with the fact that a person's decision came to, or why it changes nothing.
 
-    ask: another service's answer, here what a changed call would do.
+    ask: another service's answer, here what a changed call would do. lines: the tenants' own, which say what is
+    stopped; without them nothing is.
     """
 
     async def answer(body: Json) -> Json:
@@ -51,7 +53,7 @@ def deciding(log: Log, verifier: Verifier, clock: Clock, ask: Ask) -> Answer:
         if not principal.may("decide"):
             why = f"The role {principal.role} decides nothing. Ask an approver."
             return No(403, "Not yours to decide", why).on_the_wire()
-        answer = on_the_wire(await _settle(log, key, asked, principal, clock, ask))
+        answer = on_the_wire(await _settle(log, key, asked, principal, clock, ask, lines))
         stop("approvals.before-answer")
         return answer
 
@@ -86,19 +88,21 @@ async def _say_of_tenant(log: Log, asked: SayOfTenant, principal: Principal, ask
     async def decide(history: History) -> Draft | Recorded | No:
         if (before := tenants.said_before(history, asked, principal)) is not None:
             return before
-        pack = await _read(asked.text, principal.tenant, ask) if isinstance(asked, AskPromote) else None
-        return pack if isinstance(pack, No) else tenants.decide(history, asked, principal, pack)
+        if not isinstance(asked, AskPromote):
+            return tenants.decide(history, asked, principal)
+        read = await _read(asked.text, principal.tenant, ask)
+        return read if isinstance(read, No) else tenants.decide(history, asked, principal, *read)
 
     said: Event | Recorded | No = await say(log, TenantKey(principal.tenant), decide)
     return Recorded(said) if isinstance(said, Event) else said
 
 
-async def _read(text: str, tenant: str, ask: Ask) -> Pack | No:
-    """Which pack policy reads in the text, or why it is none."""
+async def _read(text: str, tenant: str, ask: Ask) -> tuple[Pack, list[str]] | No:
+    """Which pack policy reads in the text, and what it warns of; or why it is none."""
     answer = await ask(asks.CHECK_PACK, asks.AskCheckPack(tenant=tenant, text=text).model_dump(mode="json"))
     if (no := No.in_answer(answer)) is not None:
         return replace(no, detail=f"{no.detail} Nothing was promoted.")
-    return Pack.model_validate(answer["pack"], extra="ignore")
+    return Pack.model_validate(answer["pack"], extra="ignore"), list(answer.get("warnings", ()))
 
 
 async def _who(verifier: Verifier, token: SecretStr) -> Principal:
@@ -106,7 +110,7 @@ async def _who(verifier: Verifier, token: SecretStr) -> Principal:
 
 
 async def _settle(
-    log: Log, key: RunKey, asked: AskDecide, principal: Principal, clock: Clock, ask: Ask
+    log: Log, key: RunKey, asked: AskDecide, principal: Principal, clock: Clock, ask: Ask, lines: Log | None
 ) -> Recorded | No:
     refused: No | None = None
     seen = History(key)
@@ -114,12 +118,15 @@ async def _settle(
     async def decide(history: History) -> Draft | Recorded | No:
         nonlocal refused, seen
         refused, seen = None, history
-        outcome = domain.decide(history, asked, principal, clock())
+        # Read anew each time: a stop that was set before this approval is known to it.
+        line = await lines.read(TenantKey(key.tenant)) if lines and asked.decision == "approve" else None
+        stops = standing(line.events) if line else ()
+        outcome = domain.decide(history, asked, principal, clock(), stops)
         if isinstance(outcome, MayChange):
             quoted = await _quoted(asked, ask)
             if isinstance(quoted, No):
                 return quoted
-            outcome = domain.decide_changed(history, asked, principal, clock(), outcome, quoted)
+            outcome = domain.decide_changed(history, asked, principal, clock(), outcome, quoted, stops)
         if isinstance(outcome, NoOnRecord):
             refused = outcome.no
             return outcome.draft

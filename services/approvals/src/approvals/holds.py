@@ -21,6 +21,8 @@ from contracts.facts import (
 from contracts.history import History
 from contracts.parts import CallQuote, Hold, Person
 from contracts.people import RANKS, enough, may_decline, may_release, same, who
+from contracts.turn import Held
+from contracts.turn import HeldTurn as WholeTurn
 
 
 class Decision(NamedTuple):
@@ -66,16 +68,39 @@ class HeldCall:
                 return decision
         return None
 
+    @property
+    def stands(self) -> Held:
+        """How it stands in its turn."""
+        if (over := self.over) is not None:
+            return Held("declined" if over.fact.decision == "decline" else "approved")
+        left = max(self.hold.needs.people - len(self.approvers), 1)
+        return Held("expired") if self.expired else Held("waits", left)
+
 
 @dataclass(frozen=True, slots=True)
 class HeldTurn:
-    """A turn's last hold. `open` until policy or a new quote has moved on."""
+    """A turn's last hold. `open` until policy or a new quote has moved on.
+
+    quotes: all its calls, as they were quoted when it was held. dropped: those that were declined, or that expired, at
+    an earlier attempt.
+    """
 
     event: Event
     fact: TurnHeld
     calls: dict[str, HeldCall]
     open: bool
     reminded: bool
+    quotes: tuple[CallQuote, ...] = ()
+    dropped: frozenset[str] = frozenset()
+    locale: str = ""
+
+    @property
+    def whole(self) -> WholeTurn:
+        """All of the turn, and how each of its calls stands."""
+        held = {call_id: Held("declined") for call_id in self.dropped}
+        return WholeTurn.of(
+            self.quotes, held | {call_id: call.stands for call_id, call in self.calls.items()}, self.locale
+        )
 
     @property
     def changed_by(self) -> Decision | None:
@@ -112,6 +137,9 @@ def held_turn(history: History, turn: int | None = None) -> HeldTurn | None:
     expired = {call_id for f in behind if isinstance(f, HoldExpired) and f.turn == fact.turn for call_id in f.call_ids}
     escalated = {c for f in behind if isinstance(f, HoldEscalated) and f.turn == fact.turn for c in f.call_ids}
     decisions = counted(history, fact.turn)
+    declined = {decision.fact.call_id for decision in decisions if decision.fact.decision == "decline"}
+    before = {c for _, f in history.of(HoldExpired) if f.turn == fact.turn for c in f.call_ids}
+    quoted = [f.quotes for _, f in history.of(TurnQuoted) if (f.turn, f.attempt) == (fact.turn, fact.attempt)]
     return HeldTurn(
         event=event,
         fact=fact,
@@ -121,6 +149,9 @@ def held_turn(history: History, turn: int | None = None) -> HeldTurn | None:
         },
         open=not moved_on and history.end is None,
         reminded=any(isinstance(f, ReminderSent) and f.turn == fact.turn for f in behind),
+        quotes=tuple(quoted[-1]) if quoted else (),
+        dropped=frozenset(declined | before) - {hold.call_id for hold in fact.holds},
+        locale=(history.started.locale if history.started else None) or "",
     )
 
 

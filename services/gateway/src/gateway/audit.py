@@ -13,7 +13,7 @@ from gateway.redaction import AHEAD, Redaction
 
 _BLANKS = re.compile(r"[^\S\u00a0\u202f]+")
 LONGEST = 500  # characters of a text in a row
-TEXTS = ("did", "what", "why")
+TEXTS = ("did", "what", "why", "releases")
 Actor = Literal["person", "customer", "agent", "policy", "shop", "system"]
 
 
@@ -23,7 +23,8 @@ class Row(BaseModel):
 
     object is what of the shop's it is about: the order. amount_minor is how much: of an approval with changes what they
     came to, none before that is known. asked_minor is what had been asked for, where that was changed. moved_minor is
-    what was paid by it.
+    what was paid by it. released_minor is what the turn moves all together that a decision released, in `currency`, and
+    releases names it with its calls; empty for a decision that releases nothing by itself, as others have to follow.
     """
 
     sequence: int
@@ -48,6 +49,8 @@ class Row(BaseModel):
     released_by: list[str] = []
     why: str = ""
     policy: str | None = None
+    releases: str = ""
+    released_minor: int | None = None
 
 
 def redacted(row: Row, redaction: Redaction, customer: Customer | None) -> Row:

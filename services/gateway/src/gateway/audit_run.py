@@ -11,7 +11,8 @@ from contracts.refused_decisions import attempt
 
 from gateway.audit import Actor, Row, line, named, place
 from gateway.edits import in_words
-from gateway.views import moves
+from gateway.folding import evolve
+from gateway.views import RunView, moves
 
 
 def of_run(events: Iterable[Event]) -> tuple[list[Row], Customer | None]:
@@ -48,6 +49,7 @@ class Case:
         self._declined: set[str] = set()
         self._approved: set[str] = set()
         self._policy: str | None = None
+        self._view: RunView | None = None
 
     @property
     def customer(self) -> Customer | None:
@@ -55,8 +57,9 @@ class Case:
 
     def see(self, event: Event, came_to: CallQuote | None = None) -> list[Row]:
         """The rows of the run's next fact; `came_to` is what a decision with changes was quoted as later."""
+        before, self._view = self._view, _without_texts(evolve(self._view, event))
         if isinstance(event.fact, f.CallDecided):
-            return [self._decided(event, event.fact, came_to)]
+            return [self._decided(event, event.fact, came_to, before)]
         return self._of_people(event) or self._of_agent(event) or self._of_policy(event) or self._of_shop(event)
 
     def _of_people(self, event: Event) -> list[Row]:
@@ -80,7 +83,18 @@ class Case:
                 return [self._about(row, fact.call_id)]
         return []
 
-    def _decided(self, event: Event, fact: f.CallDecided, came_to: CallQuote | None) -> Row:
+    def _decided(self, event: Event, fact: f.CallDecided, came_to: CallQuote | None, before: RunView | None) -> Row:
+        """before: the run as this decision found it."""
+        row = self._said(event, fact, came_to)
+        if before is None or (fact.edited is not None and came_to is None):
+            return row  # what it releases is known once the shop has quoted it
+        turn = before.held_turn if came_to is None else before.held_turn.with_quote(came_to)
+        release = turn.release(fact.call_id, fact.decision)
+        same = [money.amount_minor for money in release.total if money.currency == row.currency]
+        released = sum(same) if len(release.total) == len(same) else None
+        return row.model_copy(update={"releases": line(release.text), "released_minor": released if release.now else 0})
+
+    def _said(self, event: Event, fact: f.CallDecided, came_to: CallQuote | None) -> Row:
         did = "approved it" if fact.decision == "approve" else "declined it"
         if fact.decision == "approve":
             self._approved.add(fact.call_id)
@@ -208,3 +222,8 @@ class Case:
     def _writes(self, call_id: str) -> bool:
         quote = self._quotes.get(call_id)
         return quote is not None and quote.kind == "write"
+
+
+def _without_texts(view: RunView | None) -> RunView | None:
+    """What the rows need of a run that is kept for its next fact."""
+    return view and view.model_copy(update={"body": "", "reply": None})

@@ -1,5 +1,6 @@
 """What the desk says next of a run, given what its log holds; and who may decide. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.answers import no_such
@@ -9,8 +10,10 @@ from contracts.events import Draft, Event, event_id
 from contracts.facts import CustomerSaid, Fact, PersonSaid, RunCancelled, RunFailed, RunStarted, RunTakenOver
 from contracts.history import History
 from contracts.identity import Principal
+from contracts.kill_switch import Stop
 from contracts.parts import MOST_ATTEMPTS, CallQuote
 from contracts.people import is_the_customer
+from contracts.turn import HeldTurn
 
 from gateway.folding import fold
 from gateway.held import HeldCall
@@ -147,18 +150,28 @@ def may_say(view: RunView, call: HeldCall, asker: Principal) -> bool:
 class Edited:
     """What a held call would do with changed arguments, and what an approval of that would come to.
 
-    refused: why it cannot be approved so. stands: whether the asker's approval would count for it; if not, and it is
-    not refused, it is held anew for somebody else.
+    turn: the whole of it as it is held. refused: why it cannot be approved so. stands: whether the asker's approval
+    would count for it; if not, and it is not refused, it is held anew for somebody else.
     """
 
     was: CallQuote
     now: CallQuote
     refused: str | None
     stands: bool
+    turn: HeldTurn
 
 
-def edited(view: RunView, call: HeldCall, was: CallQuote, now: CallQuote, asker: Principal) -> Edited:
+def edited(
+    view: RunView,
+    call: HeldCall,
+    was: CallQuote,
+    now: CallQuote,
+    asker: Principal,
+    stops: Sequence[Stop] = (),
+) -> Edited:
     today = day_total(call.hold.needs.amount_minor, was, now)
     barred = may_decide(view, call, asker, "change") or above_own_limit(today, now, asker, view.locale)
-    refused = objection(was, now, view.locale) or (barred.detail if barred else None)
-    return Edited(was, now, refused, refused is None and carries_over(was, now))
+    turn = view.held_turn
+    stopped = turn.with_quote(now).stopped(call.call_id, stops)
+    refused = objection(was, now, view.locale) or (barred.detail if barred else stopped.detail if stopped else None)
+    return Edited(was, now, refused, refused is None and carries_over(was, now), turn)

@@ -27,7 +27,9 @@ from contracts.facts import (
     TurnQuoted,
     TurnRefused,
 )
-from contracts.parts import Hold, Usage
+from contracts.money import Money
+from contracts.parts import CallQuote, Hold, Usage
+from contracts.turn import sums_in_words
 
 from gateway.held import HeldCall, Seat, held_anew
 from gateway.views import Moved, RunView, blanked, moves, total
@@ -130,15 +132,27 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
                 "quotes": tuple(fact.quotes),
                 "quotes_before": before,
                 "held": tuple(_come_to(call, fact) for call in view.held),
+                "along": _along(fact.quotes, view.held) if _of_held_turn(view, fact.turn) else view.along,
                 "status": "running",
                 "last_step": step,
             }
         case TurnHeld() as fact:
             quotes = {quote.call_id for quote in view.quotes}
             held = tuple(_held(view, event, fact, hold) for hold in fact.holds if hold.call_id in quotes)
-            first = held[0].quote.effect if held else None
-            step = first.summary if first else f"Turn {fact.turn} waits for a decision"
-            return {"held": held, "status": "awaiting_approval", "last_step": step}
+            same = _of_held_turn(view, fact.turn)
+            turn = view.model_copy(
+                update={
+                    "held": held,
+                    "along": _along(view.quotes, held),
+                    "dropped": view.dropped if same else (),
+                    "undone": (),
+                }
+            )
+            step = turn.held_turn.headline if held else f"Turn {fact.turn} waits for a decision"
+            return {name: getattr(turn, name) for name in ("held", "along", "dropped", "undone")} | {
+                "status": "awaiting_approval",
+                "last_step": step,
+            }
         case CallDecided() as fact:
             seat = Seat(
                 by=fact.by, decision=fact.decision, note=fact.note, edited=fact.edited is not None, at=event.time
@@ -154,6 +168,7 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
             waits = any(call.pending for call in held)
             return {
                 "held": held,
+                "dropped": (*view.dropped, fact.call_id) if fact.decision == "decline" else view.dropped,
                 "status": "awaiting_approval" if waits else "running",
                 "last_step": f"{said} by {fact.by.subject}",
             }
@@ -167,7 +182,12 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
                 call.model_copy(update={"expired": True}) if call.call_id in fact.call_ids else call
                 for call in view.held
             )
-            return {"held": held, "status": "running", "last_step": "Nobody decided in time; nothing was done"}
+            return {
+                "held": held,
+                "dropped": (*view.dropped, *fact.call_ids),
+                "status": "running",
+                "last_step": "Nobody decided in time; nothing was done",
+            }
         case TurnForwarded() as fact:
             return {"status": "running", "last_step": f"Turn {fact.turn} runs"}
         case TurnRefused() as fact:
@@ -182,8 +202,10 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
             }
         case TurnExecuted() as fact:
             failed = [result.call_id for result in fact.results if result.is_error]
+            undone = tuple(result.call_id for result in fact.results if result.is_error or result.duplicate)
             return {
                 "held": _of_calls(view, fact.turn, failed, failed=True),
+                "undone": undone if _of_held_turn(view, fact.turn) else view.undone,
                 "status": "running",
                 "read": event.ordinal,
                 "moved": total((*view.moved, *_moved(view, fact))),
@@ -210,6 +232,16 @@ def _come_to(call: HeldCall, fact: TurnQuoted) -> HeldCall:
     return call.model_copy(update={"came_to": now if changed else None})
 
 
+def _of_held_turn(view: RunView, turn: int) -> bool:
+    return bool(view.held) and view.held[0].turn == turn
+
+
+def _along(quotes: Iterable[CallQuote], held: tuple[HeldCall, ...]) -> tuple[CallQuote, ...]:
+    """The turn's writes that nobody was asked about."""
+    asked = {call.call_id for call in held}
+    return tuple(quote for quote in quotes if quote.kind == "write" and quote.call_id not in asked)
+
+
 def _of_calls(view: RunView, turn: int, call_ids: list[str], **changes: object) -> tuple[HeldCall, ...]:
     return tuple(
         call.model_copy(update=changes) if call.turn == turn and call.call_id in call_ids else call
@@ -220,6 +252,10 @@ def _of_calls(view: RunView, turn: int, call_ids: list[str], **changes: object) 
 def _executed(view: RunView, fact: TurnExecuted) -> str:
     done = {result.call_id for result in fact.results if not result.is_error}
     effects = [quote.effect.summary for quote in view.quotes if quote.effect and quote.call_id in done]
+    paid = total(_moved(view, fact))
+    if len(effects) > 1 and paid:
+        amounts = sums_in_words((Money(one.amount_minor, one.currency) for one in paid), view.locale)
+        return f"Done: {amounts}: {'; '.join(effects)}"
     return f"Done: {effects[0]}" if effects else f"Turn {fact.turn} ran"
 
 

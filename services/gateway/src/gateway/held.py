@@ -8,6 +8,7 @@ from contracts.events import Event
 from contracts.facts import TurnHeld
 from contracts.parts import CallQuote, Hold, Person
 from contracts.people import enough, reaches, within_own_limit
+from contracts.turn import Held
 from pydantic import BaseModel, ConfigDict
 
 
@@ -97,6 +98,17 @@ class HeldCall(Part):
         if any(self._is_changed_by(seat) for seat in self.seats):
             return False  # it is being quoted with the changes
         return not enough(self.hold.needs, self.approved_by)
+
+    @property
+    def stands(self) -> Held:
+        """How it stands in its turn."""
+        if self.declined:
+            return Held("declined")
+        if self.expired:
+            return Held("expired")
+        if not self.pending:
+            return Held("approved")
+        return Held("waits", max(self.hold.needs.people - len(self.approved_by), 1))
 
     def _is_changed_by(self, seat: Seat) -> bool:
         return seat.edited and not seat.carried

@@ -13,6 +13,7 @@ from gateway.desk import Desk
 from gateway.feed import Feed
 from gateway.limits import Limits
 from gateway.model_waits import ModelWaits
+from gateway.obstacles import Circumstances
 from gateway.overviews import Overviews
 from gateway.profiles import Tenants
 from gateway.projection import Projection
@@ -54,6 +55,12 @@ class Gateway:
         self.streams = Streams(self.settings.max_streams_per_person)
         self.limits = Limits(self.settings.max_calls_per_minute, self.settings.max_unauthenticated_calls_per_minute)
         self.overviews = Overviews(self.desk, self.ticket_changes)
+
+    def circumstances(self, tenant: str) -> Circumstances:
+        """What stands in the way of approvals of this tenant's."""
+        stops = tuple(stop.switch for stop in self.tenant_facts.of(tenant).stops)
+        known = self.settings.known_people.get(tenant)
+        return Circumstances(stops, tuple(known) if known is not None else None)
 
     async def lists_are_current(self) -> None:
         """Returns once the lists show all that this process has seen or said, or after a moment."""

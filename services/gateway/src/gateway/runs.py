@@ -27,6 +27,7 @@ from gateway.desk import Desk
 from gateway.domain import Decision, Edited, Refusal, Said
 from gateway.folding import fold
 from gateway.held import HeldCall
+from gateway.obstacles import Circumstances
 from gateway.problems import Problem, not_found
 from gateway.profiles import Tenant
 from gateway.tickets import TicketView
@@ -196,13 +197,15 @@ class Runs:
             409, "It does not wait", f"Turn {turn} of {run} has no call {call_id} that waits. Nothing was done; reload."
         )
 
-    async def quote(self, run: str, asker: Principal, token: str, wanted: asks.Requote) -> Edited:
+    async def quote(
+        self, run: str, asker: Principal, token: str, wanted: asks.Requote, circumstances: Circumstances
+    ) -> Edited:
         """What a held call would do with other arguments. Raises what the tools service answers instead."""
         view, call = await self.held(asker.tenant, run, wanted.turn, wanted.call_id)
         asked = asks.AskQuote(token=SecretStr(token), run=run, **dict(wanted))
         answer = await ask(self._bus, asks.QUOTE, asked)
         was, now = (CallQuote.model_validate(answer[name], extra="ignore") for name in ("was", "quote"))
-        return domain.edited(view, call, was, now, asker)
+        return domain.edited(view, call, was, now, asker, circumstances.stops)
 
     async def fail(self, key: RunKey, letter_id: str) -> None:
         """Ends a run that its runner gave up on."""

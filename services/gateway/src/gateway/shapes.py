@@ -8,15 +8,52 @@ from contracts.identity import Principal
 from contracts.model_wait import ModelWait
 from contracts.money import Money
 from contracts.parts import CallQuote, Customer, Effect, Json, Needs, Pack, Person
+from contracts.turn import State
 from pydantic import BaseModel
 
 from gateway.audit import Row
 from gateway.domain import Edited, may_decide
 from gateway.held import HeldCall, Seat
 from gateway.histories import History
+from gateway.obstacles import Circumstances, Obstacle, obstacles, refusing
 from gateway.tenant_facts import Promoted, Stop
 from gateway.tickets import TicketView
-from gateway.views import Moved, RunView
+from gateway.views import Moved, RunView, moved
+
+
+class TurnPart(BaseModel):
+    """One call of a held turn. state: it `waits`, was `approved`, `declined` or `expired`, runs `along` without anybody
+    being asked, `fails`, or was made before (`repeated`). The amount is what it moves if the turn runs."""
+
+    call_id: str
+    tool: str
+    summary: str
+    state: State
+    held: bool
+    changed: bool
+    amount_minor: int | None
+    currency: str | None
+
+
+class HeldTurn(BaseModel):
+    """The turn that people were asked about last: what it moves all together, one sum a currency, and its calls. A turn
+    runs whole, without what was declined, once its last held call is decided. came_to: what became of that sum."""
+
+    turn: int
+    total: list[Moved]
+    came_to: list[Moved]
+    parts: list[TurnPart]
+
+
+class Releases(BaseModel):
+    """What an approval of the call releases: the turn's total. now: at once; else these other calls, and so many
+    further people for this one, are waited for first. declining: what a decline of it pays all the same."""
+
+    now: bool
+    total: list[Moved]
+    waits_for: list[str]
+    more_people: int
+    declining: list[Moved]
 
 
 class Hold(BaseModel):
@@ -42,6 +79,8 @@ class Hold(BaseModel):
     escalate_at: datetime | None = None
     reminded_at: datetime | None = None
     escalated_to: str | None = None
+    releases: Releases | None = None
+    obstacles: list[Obstacle] = []
 
 
 class OtherCall(BaseModel):
@@ -85,6 +124,7 @@ class Run(BaseModel):
     uncertain_micro_usd: int = 0
     model_wait: ModelWait | None = None
     locale: str = ""
+    held_turn: HeldTurn | None = None
 
 
 class Runs(BaseModel):
@@ -158,6 +198,8 @@ class Approval(BaseModel):
     others: list[OtherCall]
     history: CustomerHistory
     locale: str = ""
+    total: list[Moved] = []
+    held_turn: HeldTurn | None = None
 
 
 class Approvals(BaseModel):
@@ -222,7 +264,7 @@ def policy(text: str, promoted: Promoted | None) -> Policy:
     return Policy(text=text, pack=promoted.pack, by=promoted.by, at=promoted.at)
 
 
-def hold(call: HeldCall) -> Hold:
+def hold(view: RunView, call: HeldCall, circumstances: Circumstances | None = None) -> Hold:
     return Hold(
         turn=call.turn,
         attempt=call.attempt,
@@ -243,21 +285,60 @@ def hold(call: HeldCall) -> Hold:
         escalate_at=call.escalate_at,
         reminded_at=call.reminded_at,
         escalated_to=call.escalated_to,
+        releases=_releases(view, call),
+        obstacles=obstacles(view, call, circumstances) if circumstances else [],
     )
 
 
-def run(view: RunView, wait: ModelWait | None = None) -> Run:
+def _releases(view: RunView, call: HeldCall) -> Releases:
+    turn = view.held_turn
+    release, declining = turn.release(call.call_id), turn.release(call.call_id, "decline")
+    return Releases(
+        now=release.now,
+        total=list(moved(release.total)),
+        waits_for=list(release.waits_for),
+        more_people=release.more_people,
+        declining=list(moved(declining.total)),
+    )
+
+
+def held_turn(view: RunView) -> HeldTurn | None:
+    if not view.held:
+        return None
+    turn = view.held_turn
+    return HeldTurn(
+        turn=view.held[0].turn,
+        total=list(moved(turn.total)),
+        came_to=list(view.came_to),
+        parts=[
+            TurnPart(
+                call_id=part.call_id,
+                tool=part.quote.tool,
+                summary=part.summary,
+                state=part.state,
+                held=part.held,
+                changed=part.changed,
+                amount_minor=part.money.amount_minor if part.money else None,
+                currency=part.money.currency if part.money else None,
+            )
+            for part in turn.parts
+        ],
+    )
+
+
+def run(view: RunView, wait: ModelWait | None = None, circumstances: Circumstances | None = None) -> Run:
     return Run(
         **{
             name: getattr(view, name)
             for name in Run.model_fields
-            if hasattr(view, name) and name not in ("holds", "moved")
+            if hasattr(view, name) and name not in ("holds", "moved", "held_turn")
         },
         model_wait=wait,
         max_steps=view.limits.max_steps,
         max_cost_micro_usd=view.limits.max_cost_micro_usd,
-        holds=[hold(call) for call in view.holds],
+        holds=[hold(view, call, circumstances) for call in view.holds],
         moved=list(view.moved),
+        held_turn=held_turn(view),
     )
 
 
@@ -270,7 +351,7 @@ def ticket(
     )
 
 
-def approval(view: RunView, asker: Principal, others: History) -> Approval:
+def approval(view: RunView, asker: Principal, others: History, circumstances: Circumstances) -> Approval:
     """`others` are the customer's other runs."""
     return Approval(
         run=view.run,
@@ -282,18 +363,24 @@ def approval(view: RunView, asker: Principal, others: History) -> Approval:
         requested_by=view.requested_by,
         held_at=min(call.held_at for call in view.holds),
         expires_at=min(call.expires_at for call in view.holds),
-        holds=[PendingHold(**hold(call).model_dump(), you=_you(view, call, asker)) for call in view.holds],
+        holds=[
+            PendingHold(**hold(view, call, circumstances).model_dump(), you=_you(view, call, asker, circumstances))
+            for call in view.holds
+        ],
         others=[
             OtherCall(call_id=q.call_id, tool=q.tool, kind=q.kind, effect=q.effect, will_fail=q.will_fail)
             for q in view.others
         ],
         history=history(others),
+        total=list(view.at_stake),
+        held_turn=held_turn(view),
     )
 
 
-def _you(view: RunView, call: HeldCall, asker: Principal) -> You:
+def _you(view: RunView, call: HeldCall, asker: Principal, circumstances: Circumstances) -> You:
     barred = may_decide(view, call, asker, "approve")
-    return You(may=barred is None, why=barred and barred.detail)
+    why = barred.detail if barred else refusing(view, call, circumstances)
+    return You(may=why is None, why=why)
 
 
 def quote(edited: Edited) -> Quote:

@@ -133,6 +133,7 @@ def _run(view: RunView, redaction: Redaction) -> RunView:
             "quotes": tuple(rewritten(quote, text) for quote in view.quotes),
             "quotes_before": tuple(rewritten(quote, text) for quote in view.quotes_before),
             "held": tuple(_call(call, text) for call in view.held),
+            "along": tuple(rewritten(quote, text) for quote in view.along),
         }
     )
 

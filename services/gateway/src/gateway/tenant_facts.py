@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 
+from contracts import kill_switch
 from contracts.events import Event
 from contracts.following import catch_up, keep_up
 from contracts.history import History
@@ -29,6 +30,10 @@ class Stop(BaseModel):
     reason: Text
     by: Person
     at: datetime
+
+    @property
+    def switch(self) -> kill_switch.Stop:
+        return kill_switch.Stop(self.tool, self.above_minor, self.stop_id, self.reason, self.by.subject)
 
 
 class Promoted(BaseModel):

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from contracts.facts import TERMINAL_STATUSES, Status
+from contracts.money import Money
 from contracts.parts import CallQuote, Customer, Limits, Person, Text, Usage
 from contracts.personal import ERASED, erased
+from contracts.turn import Held, HeldTurn, moved_by, totals
 
 from gateway.held import HeldCall, Part, Seat
 
@@ -33,6 +35,8 @@ class Moved(Part):
 class RunView(Part):
     """One run, as far as it has come. `sequence` is that of the last fact in it, `held` are the calls last held.
 
+    along: the writes that the held turn had beside, as they were quoted last. dropped: the calls of that turn that were
+    declined, or expired, at whichever attempt; undone: those that were not carried out, though the turn ran.
     written, read: the ordinals of the customer's last message, and of the fact up to which the agent's next answer
     takes messages into account.
     """
@@ -68,6 +72,9 @@ class RunView(Part):
     quotes: tuple[CallQuote, ...] = ()
     quotes_before: tuple[CallQuote, ...] = ()
     held: tuple[HeldCall, ...] = ()
+    along: tuple[CallQuote, ...] = ()
+    dropped: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
     moved: tuple[Moved, ...] = ()
     reply: Text | None = None
     last_step: str = ""
@@ -91,6 +98,14 @@ class RunView(Part):
         return tuple(held for held in self.held if held.pending) if self.status == "awaiting_approval" else ()
 
     @property
+    def held_turn(self) -> HeldTurn:
+        """The turn that people were asked about last, as it is quoted now; one without calls if they never were."""
+        held = {call_id: Held("declined") for call_id in self.dropped} | {c.call_id: c.stands for c in self.held}
+        if self.quotes and self.held and self.held[0].turn == self.turn:
+            return HeldTurn.of(self.quotes, held, self.locale)
+        return HeldTurn.of([*(call.latest for call in self.held), *self.along], held, self.locale)
+
+    @property
     def others(self) -> tuple[CallQuote, ...]:
         """The turn's other calls, which wait along."""
         held = {call.call_id for call in self.holds}
@@ -99,11 +114,20 @@ class RunView(Part):
     @property
     def at_stake(self) -> tuple[Moved, ...]:
         """What the waiting turn would move: its held calls, and those that wait along."""
-        if not self.holds:
+        return moved(self.held_turn.total) if self.holds else ()
+
+    @property
+    def asked_for(self) -> tuple[Moved, ...]:
+        """What the held turn was to move as the agent asked for it."""
+        return moved(totals(moved_by(quote) for quote in (*(call.asked for call in self.held), *self.along)))
+
+    @property
+    def came_to(self) -> tuple[Moved, ...]:
+        """What the held turn came to, as far as it has come: without what was declined, refused or not carried out."""
+        if any(call.refused is not None for call in self.held):
             return ()
-        declined = {call.call_id for call in self.held if call.declined}
-        waiting = [quote for quote in self.quotes if quote.call_id not in declined]
-        return total(money for quote in waiting if (money := moves(quote)) is not None)
+        undone = {*self.undone, *(call.call_id for call in self.held if call.came_to_nothing)}
+        return moved(totals(part.money for part in self.held_turn.parts if part.call_id not in undone))
 
 
 def waits_since(view: RunView) -> tuple[datetime, str]:
@@ -122,20 +146,17 @@ def without_texts(view: RunView) -> RunView:
 
 def moves(quote: CallQuote) -> Moved | None:
     """The money that a call would move, None for none: reads, and what will fail or had been made before."""
-    effect = quote.effect
-    if effect is None or effect.amount_minor is None or effect.currency is None:
-        return None
-    if quote.will_fail is not None or quote.duplicate_of is not None:
-        return None
-    return Moved(currency=effect.currency, amount_minor=effect.amount_minor)
+    money = moved_by(quote)
+    return Moved(currency=money.currency, amount_minor=money.amount_minor) if money else None
+
+
+def moved(amounts: Iterable[Money]) -> tuple[Moved, ...]:
+    return tuple(Moved(currency=money.currency, amount_minor=money.amount_minor) for money in amounts)
 
 
 def total(sums: Iterable[Moved]) -> tuple[Moved, ...]:
     """One sum a currency: currencies are never added together."""
-    by_currency: dict[str, int] = {}
-    for one in sums:
-        by_currency[one.currency] = by_currency.get(one.currency, 0) + one.amount_minor
-    return tuple(Moved(currency=currency, amount_minor=amount) for currency, amount in sorted(by_currency.items()))
+    return moved(totals(Money(one.amount_minor, one.currency) for one in sums))
 
 
 def blanked(view: RunView, last_step: str) -> RunView:
@@ -152,6 +173,7 @@ def blanked(view: RunView, last_step: str) -> RunView:
             "quotes": tuple(map(erased, view.quotes)),
             "quotes_before": tuple(map(erased, view.quotes_before)),
             "held": tuple(map(_erased_call, view.held)),
+            "along": tuple(map(erased, view.along)),
         }
     )
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from contracts.canonical import sha256
+from contracts.kill_switch import Stop
 from contracts.parts import CallQuote, CallResult, Digest, Json, QuoteFacts, ToolCall
 
 from tools_shop.caller import Caller
 from tools_shop.edits import Edit, change
 from tools_shop.outcomes import Arguments, Done, Found, Outcome, Refusal
-from tools_shop.stop_switch import Stop
 from tools_shop.texts import echo, shown
 from tools_shop.toolset import Read, Toolset, Write
 from tools_shop.transaction import Lock, Transaction
@@ -150,6 +150,8 @@ def stopped(call: Call, outcome: Outcome | None, stops: Sequence[Stop]) -> Stop 
 def _facts(caller: Caller, call: Call, done: Done, tx: Transaction) -> QuoteFacts:
     """With what the shop itself says of the call: how far it goes without a person, and whether it is stopped."""
     added: Json = {}
+    if isinstance(call.tool, Write) and call.tool.harmless:
+        added["harmless"] = True
     if done.effect.amount_minor:
         added["decided_above_minor"] = tx.tenant["floor_minor"]
     if stop := stopped(call, done, tx.stops):

@@ -1,49 +1,19 @@
 """The stop switch: which calls are not done for now, whoever approved them."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import structlog
 from contracts import following
 from contracts.events import Event
+from contracts.kill_switch import Stop
 from contracts.log import JetStreamLog
-from contracts.money import Money
-from contracts.parts import Effect
 from contracts.tenant_facts import StopLifted, StopSet
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 from psycopg_pool import AsyncConnectionPool
 
 logger = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A stop that stands: of one tool or (None) of all; of anything, or of what takes a customer's day above
-    `above_minor`."""
-
-    tool: str | None
-    above_minor: int | None
-
-    def covers(self, tool: str, effect: Effect, today_minor: int | None, *, harmless: bool) -> bool:
-        """Whether it stops this tool's effect, behind which its customer has been paid `today_minor` in all.
-
-        An amount is compared with that sum, so that nobody gets past it in several calls, turns or runs. What moves
-        nothing is above no amount, and what is `harmless` is stopped by its name only.
-        """
-        if self.tool != tool and (self.tool is not None or harmless):
-            return False
-        if self.above_minor is None:
-            return True
-        moved = effect.amount_minor or 0
-        return moved > 0 and max(moved, today_minor or 0) > self.above_minor
-
-    def text(self, currency: str, locale: str = "") -> str:
-        what = self.tool or "Everything that changes something"
-        if self.above_minor is None:
-            return f"{what} is stopped for now."
-        most = Money(self.above_minor, currency).text(locale)
-        return f"{what} above {most} to one customer in a day is stopped for now."
 
 
 class StopSwitch:
@@ -90,6 +60,11 @@ class StopSwitch:
             except Exception:
                 logger.exception("stops are not followed", after=after)
             await asyncio.sleep(1)
+
+
+def standing(rows: Iterable[DictRow]) -> list[Stop]:
+    """The stops that `STANDING` answers."""
+    return [Stop(row["tool"], row["above_minor"]) for row in rows]
 
 
 def _of_stops(event: Event) -> bool:

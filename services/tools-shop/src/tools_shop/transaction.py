@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Literal
 
+from contracts.kill_switch import Stop
 from contracts.parts import Json
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow
 
 from tools_shop.caller import Caller
-from tools_shop.stop_switch import STANDING, TOGETHER, Stop
+from tools_shop.stop_switch import STANDING, TOGETHER, standing
 
 Connection = AsyncConnection[DictRow]
 
@@ -112,7 +113,7 @@ async def begin(
         settings,
         owner["id"] if owner else None,
         {Lock(table, row["key"]): row["state"] for table, found in states.items() for row in await found.fetchall()},
-        [Stop(row["tool"], row["above_minor"]) for row in await stops.fetchall()],
+        standing(await stops.fetchall()),
     )
 
 

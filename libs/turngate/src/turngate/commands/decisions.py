@@ -14,9 +14,14 @@ from turngate.commands.options import Json, Run, print_json, print_plain, print_
 from turngate.commands.runs import show
 from turngate.embedded.trouble import Trouble
 from turngate.following import follow, path
-from turngate.lines import money, plain
+from turngate.lines import money, plain, sums
 from turngate.waiting import last_hold, waiting
 
+STATES = {
+    "waits": "held",
+    "approved": "approved",
+    "along": "runs with it",
+}
 Call = Annotated[str | None, typer.Argument(help="The held call, where not all that the run holds is meant.")]
 Note = Annotated[str, typer.Option("--note", help="Why, for the record; the model is told, too.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Decide and return.")]
@@ -37,6 +42,25 @@ def approvals(api: Api, as_json: Json = False) -> None:
             effect = parts.Effect.model_validate(hold["effect"]) if hold["effect"] else None
             moves = money(effect, one.get("locale", ""))
             print_table([(f"  {hold['call_id']}", f"{hold['tool']} {moves}", plain(hold["reason"]))])
+            for obstacle in hold["obstacles"]:
+                print_plain(f"    {obstacle['title']}: {plain(obstacle['detail'], 400)}")
+        for number, text in enumerate(whole(one["held_turn"], one.get("locale", ""))):
+            print_plain(f"  {text}" if number else f"  releases {text}")
+
+
+def whole(turn: dict[str, Any] | None, locale: str) -> list[str]:
+    """What a held turn moves all together, and its calls where there are several that do."""
+    paying = [part for part in turn["parts"] if part["amount_minor"] is not None] if turn else []
+    if not turn or not paying:
+        return []
+    total, waits = sums(turn["total"], locale), any(part["state"] == "waits" for part in turn["parts"])
+    if len(paying) == 1:
+        return [total]
+    several = sum(part["held"] for part in turn["parts"]) > 1
+    return [
+        f"{total} all together{', once the last of its held calls is decided' if several and waits else ''}:",
+        *(f"  {plain(part['summary'], 100)}  ({STATES[part['state']]})" for part in paying),
+    ]
 
 
 def deciding(decision: str, words: str) -> Callable[..., None]:
@@ -48,6 +72,9 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
         before = api.get(path(run))["sequence"]
         facts = api.get(f"{path(run)}/events")["events"]
         answers = _send_all(api, run, holds_to_decide(run, facts, call), decision, note)
+        if not as_json:
+            for text in _decided(api.get(path(run)), answers):
+                print_plain(text)
         for answer in answers:
             if answer.repeated and not as_json:
                 had = f"{answer.fact['data']['by']['subject']} had decided this already; nothing new was said."
@@ -60,6 +87,21 @@ def deciding(decision: str, words: str) -> Callable[..., None]:
 
     decide.__doc__ = f"{words}, then follow the rest of the run."
     return decide
+
+
+def _decided(view: dict[str, Any], answers: list["Decided"]) -> list[str]:
+    """What the decisions came to: all that the turn moves, or that they release nothing yet."""
+    turn, locale = view["held_turn"], view.get("locale", "")
+    decided = {answer.fact["data"]["call_id"] for answer in answers}
+    parts = turn["parts"] if turn else []
+    done = ", ".join(f"{part['call_id']} is {part['state']}" for part in parts if part["call_id"] in decided)
+    if not turn or not done or any(part["state"] == "waits" and part["call_id"] in decided for part in parts):
+        return []
+    if left := [part["call_id"] for part in parts if part["state"] == "waits"]:
+        waits = f"Nothing is released yet: {', '.join(left)} still waits"
+        return [f"{done}. {waits}. The whole turn is {sums(turn['total'], locale)}."]
+    texts = whole(turn, locale)
+    return [f"{done}: {texts[0]}", *texts[1:]] if texts else []
 
 
 @dataclass(frozen=True)

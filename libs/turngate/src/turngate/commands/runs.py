@@ -12,7 +12,7 @@ from turngate.api import Api
 from turngate.commands.connection import DEFAULT_TENANT, connect, signed_in
 from turngate.commands.options import DEFAULT_DATA, Data, Json, Run, Tenant, Url, print_json, print_plain, print_table
 from turngate.following import follow, path
-from turngate.lines import COLUMNS, columns, plain
+from turngate.lines import COLUMNS, columns, plain, sums
 
 
 def tickets(
@@ -159,12 +159,18 @@ def waits_for(api: Api, run: str) -> str:
     if view["status"] == "awaiting_approval":
         calls = ", ".join(f"{hold['call_id']} ({hold['tool']})" for hold in view["holds"])
         return (
-            f"{run} waits for a person to decide on {calls}. Nothing of this turn has been done.\n"
+            f"{run} waits for a person to decide on {calls}{_all_together(view)}. "
+            "Nothing of this turn has been done.\n"
             f"  turngate approve {run} --as NAME    or    turngate decline {run} --as NAME"
         )
     if view["status"] == "awaiting_customer":
         return f"{run} waits for the customer.\n  turngate say {run} TEXT"
     return f"{run} is {view['status']}. {plain(view['reason'])}".rstrip()
+
+
+def _all_together(view: dict[str, Any]) -> str:
+    turn = view.get("held_turn")
+    return f": {sums(turn['total'], view.get('locale', ''))} all together" if turn and turn["total"] else ""
 
 
 def print_event(event: Event, as_json: bool) -> None:

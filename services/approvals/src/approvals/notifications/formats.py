@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 from contracts.parts import Json
 
-from approvals.notifications.notice import Notice, Waiting
+from approvals.notifications.notice import LONGEST, Notice, Waiting
 
 
 def webhook(notice: Notice) -> bytes:
@@ -36,6 +36,18 @@ def webhook(notice: Notice) -> bytes:
                     }
                     for call in notice.calls
                 ],
+                "total": notice.total,
+                "beside": [
+                    {
+                        "tool": part.quote.tool[:LONGEST],
+                        "object": part.quote.effect.object[:LONGEST] if part.quote.effect else None,
+                        "amount_minor": part.money.amount_minor,
+                        "currency": part.money.currency,
+                        "amount": part.money.text(notice.locale),
+                    }
+                    for part in notice.beside
+                    if part.money is not None
+                ],
                 "expires_at": notice.expires_at.isoformat(),
                 "link": notice.link,
                 "text": plain(notice.headline),
@@ -46,7 +58,7 @@ def webhook(notice: Notice) -> bytes:
 
 def slack(notice: Notice) -> bytes:
     """A message for an incoming webhook: plain text only, so that nothing in it is a mention, a link or bold."""
-    lines = [_line(call) for call in notice.calls]
+    lines = _lines(notice)
     return _json(
         {
             "text": _entities(plain(notice.headline)),
@@ -76,7 +88,7 @@ def email(notice: Notice, sender: str, to: list[str]) -> EmailMessage:
     message["Date"] = format_datetime(notice.time)
     message["Message-ID"] = f"<{notice.id}@{notice.tenant}.turngate>"
     message["Auto-Submitted"] = "auto-generated"
-    lines = [plain(notice.headline, 200) + ".", "", *(_line(call) for call in notice.calls), _until(notice)]
+    lines = [plain(notice.headline, 200) + ".", "", *_lines(notice), _until(notice)]
     message.set_content("\n".join([*lines, "", notice.link, ""]))
     return message
 
@@ -86,6 +98,17 @@ def plain(text: str, at_most: int = 500) -> str:
     shown = "".join("\ufffd" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
     shown = " ".join(shown.split())
     return shown if len(shown) <= at_most else shown[: at_most - 1] + "…"
+
+
+def _lines(notice: Notice) -> list[str]:
+    """The calls that are held, what runs with them, and what the turn moves all together."""
+    lines = [_line(call) for call in notice.calls]
+    for part in notice.beside:
+        about = f"{part.quote.tool} on {part.quote.effect.object}" if part.quote.effect else part.quote.tool
+        amount = f", {part.money.text(notice.locale)}" if part.money else ""
+        lines.append(plain(f"{about}{amount}: runs with it, in the same turn"))
+    several = len(notice.beside) + sum(call.amount is not None for call in notice.calls) > 1
+    return [*lines, f"All together: {notice.total}."] if several and notice.total else lines
 
 
 def _line(call: Waiting) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 from contracts.events import Event
 from contracts.facts import TurnHeld
 from contracts.identity import Principal
+from contracts.turn import sums_in_words
 
 from gateway.console import words
 from gateway.console.rows import Row
@@ -48,7 +49,7 @@ class Card:
 
     @property
     def amount(self) -> str:
-        return words.decided_amount(self.view.held)
+        return words.turn_amount(self.view)
 
     @property
     def moved(self) -> bool:
@@ -66,13 +67,12 @@ def card(view: RunView, events: tuple[Event, ...], asker: Principal, zone: str =
     if not view.held:
         return None
     waiting, first = bool(view.holds), view.held[0]
-    effect = first.latest.effect
     since = max((event.sequence for event in events if isinstance(event.fact, TurnHeld)), default=0)
     return Card(
         view=view,
         state="waiting" if waiting else "closed" if view.ended else "running",
         mine=waiting and any(may_say(view, call, asker) for call in view.holds),
-        title=effect.summary if effect else first.quote.tool,
+        title=view.held_turn.headline,
         outcome=_outcome(view, asker),
         pill=_pill(view, first),
         rows=() if waiting else rows_since(events, since, zone),
@@ -81,8 +81,10 @@ def card(view: RunView, events: tuple[Event, ...], asker: Principal, zone: str =
 
 
 def label(edited: Edited) -> str:
-    """What the button with changes does, as in `Approve £120.00 instead of £180.00`."""
-    was, now = words.amount(edited.was.effect), words.amount(edited.now.effect)
+    """What the button with changes does, as in `Approve £120.00 instead of £180.00`: all that the turn then moves."""
+    was, now = (
+        sums_in_words(edited.turn.with_quote(quote).total, edited.turn.locale) for quote in (edited.was, edited.now)
+    )
     if edited.refused is not None:
         return "Approve with these changes"
     if not edited.stands:

@@ -67,7 +67,8 @@ async def quote(
     shown = understood(Requote, {name: form.get(name) for name in ("turn", "call_id")} | {"edited": {}})
     _, call = await ports.runs.held(asker.tenant, run, shown.turn, shown.call_id)
     wanted = understood(Requote, dict(shown) | {"edited": edits.arguments(call.quote, typed)})
-    edited = await ports.runs.quote(run, asker, token_of(request), wanted)
+    now = ports.circumstances(asker.tenant)
+    edited = await ports.runs.quote(run, asker, token_of(request), wanted, now)
     html = render.part("card.html", "edited", edited, call)
     return JSONResponse({"html": html, "label": cards.label(edited), "can": edited.refused is None})
 

@@ -199,6 +199,7 @@ async def around(ports: Gateway, asker: Principal, here: str, request: Request) 
         "here": here,
         "tenant": ports.tenants.of(asker.tenant),
         "stops": ports.tenant_facts.of(asker.tenant).stops,
+        "circumstances": ports.circumstances(asker.tenant),
         "after": after,
         "revision": revision,
         "counts": counts | {"waiting": await waiting_for(ports, asker)},
@@ -242,12 +243,14 @@ async def _cards(ports: Gateway, asker: Principal, views: Sequence[RunView]) -> 
 
 
 def by(view: RunView, asker: Principal) -> list[tuple[str, str, str]]:
-    return [
-        (view.ticket, _did(call, seat), words.decided_amount([call]))
+    """What they did to the run's held turn; several calls of it that they approved came to one amount."""
+    decided = [
+        (view.ticket, _did(call, seat), words.decided_amount([call]) if call.declined else words.turn_amount(view))
         for call in view.held
         for seat in call.seats
         if (seat.by.subject, seat.by.issuer) == (asker.subject, asker.issuer)
     ]
+    return list(dict.fromkeys(decided))
 
 
 def _did(call: HeldCall, seat: Seat) -> str:

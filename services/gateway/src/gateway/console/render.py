@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from gateway.console import edits, words
 from gateway.domain import may_decide
+from gateway.obstacles import Circumstances, obstacles, refusing
 from gateway.sessions import session_of
 
 _environment = Environment(
@@ -20,6 +21,7 @@ _environment = Environment(
     finalize=lambda item: words.visible(item) if type(item) is str else item,
 )
 _environment.globals |= {"words": words, "edits": edits, "may_decide": may_decide, "session_of": session_of}
+_environment.globals |= {"obstacles": obstacles, "refusing": refusing, "no_circumstances": Circumstances()}
 _environment.globals["most_attempts"] = MOST_ATTEMPTS
 _FILTERS = ("money", "sums", "ledger", "spend", "age", "duration", "clock", "stamp", "iso", "changes", "plural")
 for _name in (*_FILTERS, "capitalize_first"):

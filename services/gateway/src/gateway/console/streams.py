@@ -1,7 +1,7 @@
 """What keeps the console's pages current: changes as HTML, one event a batch of facts, resumable."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -126,13 +126,14 @@ class RunPage:
 
     async def _around(self, view: RunView) -> list[dict[str, Any]]:
         now, asker, zone = datetime.now(UTC), self._asker, self._zone
+        circumstances = self._ports.circumstances(view.tenant)
         others = await self._ports.desk.histories(view.tenant, [view])
         history = shapes.history(others[view.run])
         view = await self._seen.run(view)
         changes = [
             change(f"head-{view.run}", render.part("run.html", "head", view, asker)),
             change(f"side-{view.run}", render.part("run.html", "side", view, history, zone)),
-            change(f"decide-{view.run}", render.part("run.html", "decide", view, asker, zone, now)),
+            change(f"decide-{view.run}", render.part("run.html", "decide", view, asker, zone, now, circumstances)),
         ]
         card = cards.card(view, (), asker, zone)
         if card is not None:
@@ -192,18 +193,28 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
             if batch is None:
                 silent += LOOKS_EVERY
                 if now != told:
-                    told, silent = now, 0.0
-                    yield _state(ports, await ports.overviews.behind(asker.tenant, 0), asker)
+                    stops_moved, told, silent = now[0] != told[0], now, 0.0
+                    known = await ports.overviews.behind(asker.tenant, 0)
+                    if stops_moved and len(known.overview.held) > MOST_MISSED:
+                        yield sse.frame("reload", event="reset")
+                        return
+                    held = await _held_cards(ports, asker, seen, known.overview.held) if stops_moved else []
+                    yield _state(ports, known, asker, held)
                 elif silent >= ports.settings.heartbeat_seconds:
                     silent = 0.0
                     yield HEARTBEAT
                 continue
-            told, silent = now, 0.0
+            stops_moved, told, silent = now[0] != told[0], now, 0.0
             for run, events in _by_run(batch):
                 whole = any(map(_of_hold, events))
                 yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)
             await ports.lists_are_current()
-            yield _state(ports, await ports.overviews.behind(asker.tenant, batch[-1].sequence), asker)
+            known = await ports.overviews.behind(asker.tenant, batch[-1].sequence)
+            if stops_moved and len(known.overview.held) > MOST_MISSED:
+                yield sse.frame("reload", event="reset")
+                return
+            held = await _held_cards(ports, asker, seen, known.overview.held) if stops_moved else []
+            yield _state(ports, known, asker, held)
             await asyncio.sleep(PAUSE)
 
 
@@ -236,6 +247,7 @@ async def _inbox_frame(
     """The ticket's line, and the run's card: whole where its hold has changed, else only its head. Without a sequence
     it is no fact's, and nobody goes on behind it."""
     now, zone = datetime.now(UTC), ports.tenants.of(asker.tenant).timezone
+    circumstances = ports.circumstances(asker.tenant)
     changes = []
     history = await ports.runs.history(asker.tenant, run)
     view = fold(history.events)
@@ -255,21 +267,39 @@ async def _inbox_frame(
             card.state == "closed" and any(s for call in card.view.held for s in call.seats)
         )
         if whole and not (card.state == "closed" and follows):
-            changes.append(change(f"card-{run}", render.part("card.html", "card", card, asker, zone, now), "cards"))
+            changes.append(
+                change(f"card-{run}", render.part("card.html", "card", card, asker, zone, now, circumstances), "cards")
+            )
         elif follows:
             changes.append(change(f"card-head-{run}", render.part("card.html", "card_head", card, zone, now)))
     return sse.frame(sse.data({"changes": changes}), id=sequence, event="change")
 
 
-def _state(ports: Gateway, known: Known, asker: Principal) -> bytes:
-    """The counts around every page, and what is stopped. They have no id: they are sent whole, whenever a stream begins
-    or something has changed. tickets: the revision of the list; a page that shows another loads the list anew."""
+async def _held_cards(ports: Gateway, asker: Principal, seen: Sight, held: list[RunView]) -> list[dict[str, Any]]:
+    """Every decision that waits, on whichever page it stands: a stop that was set or lifted is in its way, or is no
+    more."""
+    now, zone = datetime.now(UTC), ports.tenants.of(asker.tenant).timezone
+    circumstances = ports.circumstances(asker.tenant)
+    changes = []
+    for view in await seen.runs(await ports.desk.waiting(asker.tenant, [view.run for view in held])):
+        card = cards.card(view, (), asker)
+        if card is not None and card.state == "waiting":
+            whole = render.part("card.html", "card", card, asker, zone, now, circumstances)
+            decide = render.part("run.html", "decide", view, asker, zone, now, circumstances)
+            changes += [change(f"card-{view.run}", whole), change(f"decide-{view.run}", decide)]
+    return changes
+
+
+def _state(ports: Gateway, known: Known, asker: Principal, more: Iterable[dict[str, Any]] = ()) -> bytes:
+    """The counts around every page, what is stopped, and what `more` changes. They have no id: they are sent whole,
+    whenever a stream begins or something has changed. tickets: the revision of the list; a page that shows another
+    loads the list anew."""
     held = known.overview.held
     total = render.part("card.html", "held_total", at_stake(held), oldest(held), datetime.now(UTC))
     state = {
         "counts": queue.counts(known.overview.counts) | {"waiting": decidable(held, asker)},
         "tickets": known.tickets,
-        "changes": [change("held-total", total), change("stops", _stops(ports, asker))],
+        "changes": [change("held-total", total), change("stops", _stops(ports, asker)), *more],
     }
     return sse.frame(sse.data(state), event="state")
 

@@ -25,7 +25,9 @@ from gateway.console.rows import Line, Row, Strip, TurnBox, row
 from gateway.console.told import told
 from gateway.console.words import day, duration, ledger, moved_on, plural
 from gateway.edits import in_words
+from gateway.folding import evolve
 from gateway.locales import LOCALE
+from gateway.views import RunView
 
 # What a carried-out write is called. A tool that is not here is named as it is.
 DONE = {
@@ -53,9 +55,11 @@ class Trajectory:
     _decisions: dict[str, list[str]] = field(default_factory=dict)
     _declined: dict[str, str] = field(default_factory=dict)
     _day: date | None = None
+    _view: RunView | None = None  # the run before the fact that is seen
 
     def see(self, event: Event) -> list[Row]:
         changed = [one for row in self._changed(event) for one in self._with_its_day(row)]
+        self._view = evolve(self._view, event)
         self.rows |= {one.id: one for one in changed}
         self._before = event.time
         return changed
@@ -167,11 +171,20 @@ class Trajectory:
             event,
             "person",
             title,
-            detail=self._edited(fact),
+            detail="; ".join(filter(None, (self._edited(fact), self._releases(fact)))),
             quoted=fact.note,
             meta=f"held {duration(event.time - self._held)}" if self._held else "",
             tone="ok" if approved else "bad",
         )
+
+    def _releases(self, fact: CallDecided) -> str:
+        """What it releases, all of the turn, in words; of one with changes that shows in what it is quoted as."""
+        if self._view is None or fact.edited is not None:
+            return ""
+        release = self._view.held_turn.release(fact.call_id, fact.decision)
+        if not release.text:
+            return ""
+        return f"releases {release.text}" if fact.decision == "approve" else f"the rest of the turn: {release.text}"
 
     def _edited(self, fact: CallDecided) -> str:
         """What the decision changes, in words; empty for one that changes nothing."""

@@ -12,12 +12,13 @@ from contracts.model_wait import ModelWait, in_words
 from contracts.money import Money, read
 from contracts.parts import CallQuote, Effect
 from contracts.people import describe
+from contracts.turn import HeldTurn, Part, sums_in_words
 
 from gateway.held import HeldCall
 from gateway.locales import LOCALE
 from gateway.tenant_facts import Stop
 from gateway.texts import excerpt, plain
-from gateway.views import Moved, moves, total
+from gateway.views import Moved, RunView, moves, total
 
 NBSP = "\u00a0"
 # Characters that are not seen, or that change how what stands around them is read: all but tab and newline.
@@ -216,6 +217,77 @@ def decided_amount(held: Iterable[HeldCall]) -> str:
     if came_to == asked:
         return asked
     return f"{came_to or 'nothing'} of {asked} asked" if asked else came_to
+
+
+def turn_amount(view: RunView) -> str:
+    """What the held turn came to, its other calls included: as `decided_amount` has it of a call."""
+    asked, came_to = sums(view.asked_for), sums(view.came_to)
+    if came_to == asked or (not came_to and not any(call.approvals for call in view.held)):
+        return asked
+    return f"{came_to or 'nothing'} of {asked} asked" if asked else came_to
+
+
+def together(turn: HeldTurn) -> str:
+    """What a turn that moves money in several calls moves all together, as in `£80.00 in 2 payments`; else empty."""
+    paying = sum(part.money is not None for part in turn.parts)
+    return f"{sums_in_words(turn.total, turn.locale)} in {plural(paying, 'payment')}" if paying > 1 else ""
+
+
+def approves(turn: HeldTurn, call_id: str) -> str:
+    """What the button does: `Approve £80.00`, all that the turn then moves; where another call of it still waits,
+    `Approve £40.00 of £80.00`."""
+    release = turn.release(call_id)
+    total, part = sums_in_words(release.total, turn.locale), turn.part(call_id)
+    own = sums_in_words([part.money], turn.locale) if part and part.money else ""
+    return " ".join(filter(None, ("Approve", own and f"{own} of" if release.waits_for else "", total)))
+
+
+def declines(turn: HeldTurn, call_id: str) -> str:
+    """`Decline £40.00`."""
+    part = turn.part(call_id)
+    return f"Decline {sums_in_words([part.money], turn.locale)}" if part and part.money else "Decline"
+
+
+def releases(turn: HeldTurn, call_id: str) -> str:
+    """What an approval of it brings, as far as its button does not say so; empty where it moves this and nothing
+    else."""
+    release = turn.release(call_id)
+    paying = release.paying
+    parts = f"{plural(len(paying), 'payment')} of one turn: {'; '.join(part.summary for part in paying)}"
+    if release.now:
+        return f"Releases {sums_in_words(release.total, turn.locale)} in {parts}." if len(paying) > 1 else ""
+    until = []
+    if release.more_people:
+        until.append(plural(release.more_people, "more person has approved", "more people have approved"))
+    if release.waits_for:
+        others = plural(len(release.waits_for), "other held call", "other held calls")
+        until.append(f"{others} of this turn {'is' if len(release.waits_for) == 1 else 'are'} decided")
+    whole = f" Then it releases {sums_in_words(release.total, turn.locale)}" if release.total else ""
+    which = f" in {parts}" if whole and len(paying) > 1 else ""
+    return f"Releases nothing before {' and '.join(until)}.{whole}{which}{'.' if whole else ''}"
+
+
+def rest(turn: HeldTurn, call_id: str) -> str:
+    """What a decline of it releases all the same, as a turn runs without what was declined; empty for no money."""
+    release = turn.release(call_id, "decline")
+    if not release.total:
+        return ""
+    paying = "; ".join(part.summary for part in release.paying)
+    when = "" if release.now else f", once {'it is' if len(release.waits_for) == 1 else 'they are'} decided,"
+    return f"The rest of the turn still runs{when} and pays {sums_in_words(release.total, turn.locale)}: {paying}."
+
+
+def stands(part: Part) -> str:
+    """How another call of the turn stands, beside the one that is decided."""
+    return {
+        "waits": "It is held as well, and decided by itself.",
+        "approved": "It is approved, and runs with this.",
+        "declined": "It was declined, and does not run.",
+        "expired": "Nobody decided it in time, and it does not run.",
+        "along": "Nobody is asked about it: it runs with this." if part.quote.kind == "write" else "It waits along.",
+        "fails": "It will not work.",
+        "repeated": "It had been made before; nothing more would be paid.",
+    }[part.state]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ async def list_approvals(
     page = await ports.desk.waiting(asker.tenant, [view.run for view in behind[:limit]])
     others = await ports.desk.histories(asker.tenant, page)
     seen = await (await sight(ports, asker)).runs(page)
+    now = ports.circumstances(asker.tenant)
     return shapes.Approvals(
-        approvals=[shapes.approval(view, asker, others[view.run]) for view in seen],
+        approvals=[shapes.approval(view, asker, others[view.run], now) for view in seen],
         total=len(waiting),
         at_stake=list(total(moved for view in waiting for moved in view.at_stake)),
         next=paging.write(waits_since(behind[limit - 1])) if len(behind) > limit else None,

@@ -54,7 +54,7 @@ async def list_runs(
 async def show_run(ports: Ports, asker: Reader, run: str) -> shapes.Run:
     seen = await sight(ports, asker)
     view = await seen.run(await ports.runs.read(asker.tenant, run))
-    return shapes.run(view, ports.model_waits.of(view))
+    return shapes.run(view, ports.model_waits.of(view), ports.circumstances(asker.tenant))
 
 
 @router.post("/{run}/decisions")
@@ -86,7 +86,8 @@ async def quote(
     wanted: Requote,
 ) -> shapes.Quote:
     """What the held call would do with other arguments, and whether you could release it so. Nothing is done."""
-    return shapes.quote(await ports.runs.quote(run, asker, token_of(request), wanted))
+    now = ports.circumstances(asker.tenant)
+    return shapes.quote(await ports.runs.quote(run, asker, token_of(request), wanted, now))
 
 
 @router.post("/{run}/messages", status_code=202, response_model=shapes.Accepted)
