@@ -24,6 +24,7 @@ NFD_JOSE = unicodedata.normalize("NFD", "josé@mail.example")
         ("josé@mail.example", NFD_JOSE),
         ("josé@mail.example", unicodedata.normalize("NFD", "JOSÉ@mail.example")),
         ("straßer@mail.example", "STRAẞER@mail.example"),
+        ("\u1e96@mail.example", "H\u0331@mail.example"),  # composed as a small letter only
         ("νίκος@mail.example", "ΝΊΚΟΣ@mail.example"),
         ("王芳@mail.example", "王芳@MAIL.EXAMPLE"),
         ("tom@bücher.example", "tom@xn--bcher-kva.example"),
