@@ -2,16 +2,20 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from typing import TypeVar
 
 from contracts.bus import Bus
 from contracts.events import Event
+from contracts.facts import RunErased
 from contracts.following import keep_up
 from contracts.log import JetStreamLog
 from contracts.parts import Json
 from contracts.subjects import RunKey
+
+from gateway.backlog import Backlog
+from gateway.frames import Frames
 
 T = TypeVar("T")
 
@@ -58,6 +62,8 @@ class Feed:
         self.last = last
         self._bus = bus
         self._log = log
+        self.backlog = Backlog(log)
+        self.frames = Frames()
         self._listeners: set[Listener] = set()
 
     async def run(self) -> None:
@@ -66,6 +72,9 @@ class Feed:
 
     def _share(self, event: Event) -> None:
         self.last = event.sequence
+        if event.kind == RunErased.kind:
+            self.backlog.forget()
+            self.frames.forget()
         for listener in self._listeners:
             if listener.wants(event.key):
                 listener.put(event)
@@ -91,24 +100,15 @@ class Feed:
             while True:
                 listener.overflowed = False
                 if after < self.last:
-                    async for batch in self._read(after, tenant):
-                        after = batch[-1].sequence
-                        yield batch
+                    async with aclosing(self.backlog.behind(after, tenant, lambda: self.last)) as behind:
+                        async for batch in behind:
+                            after = batch[-1].sequence
+                            yield batch
                 while not listener.overflowed:
                     fresh = [e for e in await listener.take() if isinstance(e, Event) and e.sequence > after]
                     if fresh and not listener.overflowed:
                         after = fresh[-1].sequence
                         yield fresh
-
-    async def _read(self, after: int, tenant: str | None, size: int = 256) -> AsyncIterator[list[Event]]:
-        batch: list[Event] = []
-        async for event in self._log.follow(after, tenant, live=False):
-            batch.append(event)
-            if len(batch) >= size:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
 
     async def of_run(self, key: RunKey, after: int) -> AsyncGenerator[list[Heard]]:
         """One run's facts behind `after`, then what comes, its live text included. Ends never by itself."""

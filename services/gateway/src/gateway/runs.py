@@ -88,10 +88,6 @@ class Runs:
         self.shown = max(self.shown, history.head.sequence)
         return history
 
-    async def at(self, sequence: int) -> Event | None:
-        """The fact at a place of the log, whoever's it is."""
-        return await self._log.at(sequence)
-
     async def start(
         self, ticket: TicketView, tenant: Tenant, asker: Principal, asked: StartRun, key: str, seen: int
     ) -> Started:

@@ -1,5 +1,6 @@
 """The facts themselves: one run's, or all of the tenant's, as JSON or as a stream that can be resumed."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
@@ -17,8 +18,9 @@ from gateway.access import may
 from gateway.feed import LOOK, with_pauses
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
-from gateway.shown import shown, text
+from gateway.shown import shown
 
+AT_ONCE = 16  # frames of a stream that are written without letting others have their turn
 router = APIRouter(prefix="/v1", tags=["events"])
 Reader = Annotated[Principal, Depends(may("read"))]
 STREAM = {200: {"content": {"text/event-stream": {}}, "description": "id = the log's sequence, data = a CloudEvent"}}
@@ -53,10 +55,8 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
 async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Response:
     """Every fact of the tenant, from `Last-Event-ID` or `?after=` on, and then as they come."""
     after = sse.after(request)
-    if last := sse.last_event_id(request):
-        event = await ports.runs.at(last)
-        if event is None or event.key.tenant != asker.tenant:
-            raise not_here()
+    if (last := sse.last_event_id(request)) and await ports.feed.backlog.tenant_at(last) != asker.tenant:
+        raise not_here()
     return sse.respond(_of_tenant(ports, asker, after), ports.sessions, ports.streams, asker)
 
 
@@ -64,16 +64,12 @@ def wants_stream(request: Request) -> bool:
     return "text/event-stream" in request.headers.get("accept", "")
 
 
-def as_frame(event: Event, asker: Principal) -> bytes:
-    return sse.frame(text(event, asker), id=event.sequence)
-
-
 async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> AsyncGenerator[bytes]:
     history = await ports.runs.history(key.tenant, key.run)
     end = history.end
     if end is not None and is_over(history, after):
         # Whoever comes back behind the end is told the end again, not left waiting.
-        yield as_frame(end, asker)
+        yield ports.feed.frames.of(end, asker)
         return
     ended = end is not None
     yield sse.RETRY
@@ -87,7 +83,7 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
                 yield sse.HEARTBEAT  # so that who follows looks whether the run still goes on as it did
             for event in heard:
                 if isinstance(event, Event):
-                    yield as_frame(event, asker)
+                    yield ports.feed.frames.of(event, asker)
                     after, ended = event.sequence, ended or event.terminal
             if ended and is_over(await ports.runs.history(key.tenant, key.run), after):
                 return
@@ -107,5 +103,8 @@ async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncGener
             if batch is None:
                 yield sse.HEARTBEAT
                 continue
-            for event in batch:
-                yield as_frame(event, asker)
+            # Few at a time: of many who catch up none waits until the others have it all.
+            for start in range(0, len(batch), AT_ONCE):
+                frames = [ports.feed.frames.of(event, asker) for event in batch[start : start + AT_ONCE]]
+                yield b"".join(frames)
+                await asyncio.sleep(0)
