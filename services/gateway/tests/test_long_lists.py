@@ -147,3 +147,19 @@ async def test_sums_over_a_customers_runs_look_at_theirs_only(world: World) -> N
             plan = str(await (await connection.execute(f"explain {query}")).fetchall())
     assert plan.count("runs_tenant_customer_address_idx") == 2
     assert "Seq Scan on runs" not in plan
+
+
+async def test_a_list_of_more_tickets_than_a_page_says_so_and_goes_on(world: World) -> None:
+    count = 510
+    for n in range(count):
+        await world.ticket(f"TCK-{n + 1}")
+    async with browser(world, "sam") as sam:
+        first = (await sam.get("/tickets")).text
+        following = re.search(r'rel="next" href="([^"]+)"', first)
+        assert following is not None
+        second = (await sam.get(following[1].replace("&amp;", "&"))).text
+    listed = [re.findall(r'id="ticket-(TCK-\d+)"', page) for page in (first, second)]
+    assert [len(page) for page in listed] == [500, 10]
+    assert len({*listed[0], *listed[1]}) == count
+    assert ("500 of 510 tickets" in first, "10 of 510 tickets" in second) == (True, True)
+    assert "on this page" in first

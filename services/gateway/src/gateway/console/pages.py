@@ -11,7 +11,7 @@ from contracts.identity import Principal
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from gateway import shapes
+from gateway import paging, shapes
 from gateway.access import COOKIE, cookie_name, keep, may
 from gateway.console import cards, queue, render, words
 from gateway.console.paged import page_of
@@ -55,11 +55,14 @@ async def home() -> Response:
 
 
 @router.get("/tickets")
-async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "open") -> Response:
+async def tickets(
+    ports: Ports, asker: Reader, request: Request, state: str = "open", cursor: Cursor = None
+) -> Response:
     state = state if state in queue.FILTERS else "open"
     shell = await around(ports, asker, "tickets", request)
-    found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], limit=MOST_TICKETS)
-    found = await (await sight(ports, asker)).tickets(found)
+    found = await ports.desk.tickets(asker.tenant, queue.FILTERS[state][1], paging.read(cursor), MOST_TICKETS + 1)
+    more = len(found) > MOST_TICKETS
+    found = await (await sight(ports, asker)).tickets(found[:MOST_TICKETS])
     lines = [queue.line(one, asker, datetime.now(UTC), waits_of(ports, one.latest)) for one in found]
     return html(
         "tickets.html",
@@ -68,6 +71,9 @@ async def tickets(ports: Ports, asker: Reader, request: Request, state: str = "o
         filters=queue.FILTERS,
         state=state,
         shows=queue.GROUPS_OF[state],
+        part=len(found) if more or cursor else None,
+        older=paging.write((found[-1].opened_at, found[-1].ticket)) if more else None,
+        later=cursor is not None,
     )
 
 
