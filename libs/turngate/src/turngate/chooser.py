@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from html import escape
 
+from contracts.unreal import Notice
+
 from turngate.people import Somebody
 
 DOES = {
@@ -23,6 +25,8 @@ STYLE = """
 :root { color-scheme: light dark; font: 16px/1.45 system-ui, sans-serif; }
 body { margin: 0; color: light-dark(#17181b, #eeeef0); background: light-dark(#f6f6f4, #101113); }
 main { width: min(560px, 100%); box-sizing: border-box; margin: 8vh auto; padding: 0 24px; }
+.unreal { padding: 12px 16px; border-radius: 10px; color: light-dark(#fff, #131417);
+  background: light-dark(#1b1c20, #eeeef0); }
 h1 { font-size: 24px; }
 h2 { margin: 24px 0 8px; font-size: 14px; }
 p, .does { color: light-dark(#454850, #b9bcc4); }
@@ -40,7 +44,7 @@ b, .role { display: block; }
 """
 
 
-def page(people: list[Somebody], asked: Mapping[str, str]) -> str:
+def page(people: list[Somebody], asked: Mapping[str, str], unreal: Notice | None) -> str:
     """Everyone who has a console, by tenant; each is a form that hands on what was asked."""
     by_tenant: dict[str, list[Somebody]] = {}
     for who in people:
@@ -53,12 +57,17 @@ def page(people: list[Somebody], asked: Mapping[str, str]) -> str:
     )
     return _whole(
         "Sign in",
-        f"<p>These people live in the demo. Each signs in with one click; there are no passwords here.</p>\n{lists}",
+        f"{_told(unreal)}<p>These people live in the demo. Each signs in with one click; there are no passwords "
+        f"here.</p>\n{lists}",
     )
 
 
-def refused(why: str) -> str:
-    return _whole("Not signed in", f"<p>{escape(why)}</p>")
+def refused(why: str, unreal: Notice | None) -> str:
+    return _whole("Not signed in", f"{_told(unreal)}<p>{escape(why)}</p>")
+
+
+def _told(unreal: Notice | None) -> str:
+    return f'<p class="unreal"><b>{escape(unreal.title)}</b> {escape(unreal.detail)}</p>\n' if unreal else ""
 
 
 def _person(who: Somebody, handed_on: str) -> str:

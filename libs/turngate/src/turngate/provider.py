@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 from contracts.discovery import PATH, loopback
 from contracts.strict import parse_json
+from contracts.unreal import ModelIs, notice
+from pydantic import TypeAdapter
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -63,18 +65,21 @@ class Code:
 class Provider:
     """Signs people in for one client, the console: authorization code with PKCE, each code good once, for a minute."""
 
-    def __init__(self, issuer: Issuer, people: list[Somebody], client_secret: str, console: str) -> None:
+    def __init__(
+        self, issuer: Issuer, people: list[Somebody], client_secret: str, console: str, model: ModelIs | None = None
+    ) -> None:
         self._issuer = issuer
         self._entrance = Entrance(issuer.secret)
         self._console = console
         self._people = people
         self._client_secret = client_secret
+        self._unreal = notice(model, "demo")
         self._codes: dict[str, Code] = {}
 
     async def enter(self, request: Request) -> Response:
         """Exchanges the secret of the link for a cookie, and leads on, so that it stays in no address bar."""
         if not self._entrance.knows(request.query_params.get(KEY, "")):
-            return _page(chooser.refused(chooser.NOT_LET_IN), 403)
+            return _page(chooser.refused(chooser.NOT_LET_IN, self._unreal), 403)
         response = RedirectResponse(self._console, 303, {**NOT_KEPT, "Referrer-Policy": "no-referrer"})
         response.set_cookie(
             self._entrance.cookie,
@@ -89,24 +94,27 @@ class Provider:
     async def authorize(self, request: Request) -> Response:
         """Shows whom one can be; a choice leads back to the console with a code."""
         if not self._entrance.is_open_to(request.cookies.get(self._entrance.cookie, "")):
-            return _page(chooser.refused(chooser.NOT_LET_IN), 403)
+            return _page(chooser.refused(chooser.NOT_LET_IN, self._unreal), 403)
         given = dict(request.query_params if request.method == "GET" else await _form(request))
         redirect_uri = given.get("redirect_uri", "")
         if given.get("client_id") != CLIENT or not is_callback(redirect_uri):
-            return _page(chooser.refused("Open the console under an address of this machine, such as 127.0.0.1."), 400)
+            return _page(
+                chooser.refused("Open the console under an address of this machine, such as 127.0.0.1.", self._unreal),
+                400,
+            )
         try:
             asked = _asked(given, redirect_uri)
         except Refused as refusal:
             answer = {"error": refusal.code, "error_description": str(refusal), "state": given.get("state", "")}
             return RedirectResponse(f"{redirect_uri}?{urlencode(answer)}", 303)
         if request.method == "GET":
-            return _page(chooser.page(self._people, given), forms_lead_to=redirect_uri)
+            return _page(chooser.page(self._people, given, self._unreal), forms_lead_to=redirect_uri)
         if not _own_page(request):
-            return _page(chooser.refused("This was sent by another page. Nobody was signed in."), 403)
+            return _page(chooser.refused("This was sent by another page. Nobody was signed in.", self._unreal), 403)
         try:
             who = find(self._people, given.get("as", ""), given.get("tenant"))
         except Unknown as unknown:
-            return _page(chooser.refused(str(unknown)), 404)
+            return _page(chooser.refused(str(unknown), self._unreal), 404)
         return asked.back(code=self._code(asked, who))
 
     def _code(self, asked: Asked, who: Somebody) -> str:
@@ -203,10 +211,12 @@ class Provider:
         )
 
 
-def app(issuer: Issuer, people: list[Somebody], client_secret: str, console: str = "/") -> Starlette:
+def app(
+    issuer: Issuer, people: list[Somebody], client_secret: str, console: str = "/", model: ModelIs | None = None
+) -> Starlette:
     """Only for callers on this machine that name it as such: a web page that points a name of its own here gets
     nothing. `console` is where the link of the entrance leads on to."""
-    provider = Provider(issuer, people, client_secret, console)
+    provider = Provider(issuer, people, client_secret, console, model)
 
     async def healthy(_: Request) -> Response:
         return JSONResponse({"status": "ok", "service": "issuer"})
@@ -306,8 +316,9 @@ def main() -> None:
 
     issuer = Issuer(given.home)
     issuer.prepare()
-    application = app(issuer, everybody(given.tenants), secret, given.console)
-    uvicorn.run(application, host="127.0.0.1", port=given.port, log_level="warning")
+    model = TypeAdapter(ModelIs | None).validate_python(os.environ.get("TURNGATE_MODEL_IS") or None)
+    served = app(issuer, everybody(given.tenants), secret, given.console, model)
+    uvicorn.run(served, host="127.0.0.1", port=given.port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from contracts.discovery import is_url, loopback, secure
 from contracts.settings import DatabaseSettings, IdentitySettings, PeopleSettings
+from contracts.unreal import ModelIs, Notice, ShopIs, notice
 from pydantic import Field, IPvAnyNetwork, SecretStr, field_validator, model_validator
 
 ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - told apart, not bound
@@ -18,7 +19,9 @@ class Settings(DatabaseSettings, IdentitySettings, PeopleSettings):
     trusted_proxies: the proxies (addresses or networks) whose word on a caller's address is taken.
     sign_in_client_id, sign_in_client_secret: what the console is to its issuer; without them nobody signs in here.
     sign_in_issuer: which issuer signs people in, where several are believed.
-    sign_in_url: where that issuer's discovery document is, if not below its own address (the embedded one's is not)."""
+    sign_in_url: where that issuer's discovery document is, if not below its own address (the embedded one's is not).
+    model_is, shop_is: what answers as the model, and whose money moves, by whoever composes the system: the console
+    says on every page what is not known to be real."""
 
     http_host: str = "127.0.0.1"
     http_port: int = 8100
@@ -30,17 +33,25 @@ class Settings(DatabaseSettings, IdentitySettings, PeopleSettings):
     sign_in_url: str | None = None
     sign_in_scope: str = "openid"
     model: str | None = None
+    model_is: ModelIs | None = None
+    shop_is: ShopIs | None = None
     # The longest texts with each character escaped as JSON may (12 bytes): a message of 16,000, a ticket of 64,000.
     max_body_bytes: int = 196_608
     max_long_body_bytes: int = 1_048_576
     max_streams_per_person: int = 32
     max_calls_per_minute: Annotated[int, Field(ge=1)] = 3_000
     max_unauthenticated_calls_per_minute: Annotated[int, Field(ge=1)] = 3_000
-    heartbeat_seconds: float = 15
+    heartbeat_seconds: float = 5
+
+    @property
+    def unreal(self) -> Notice | None:
+        """What is not known to be real here."""
+        return notice(self.model_is, self.shop_is)
 
     @field_validator(
-        "console_url", "sign_in_client_id", "sign_in_client_secret", "sign_in_issuer", "sign_in_url", mode="before"
-    )
+        "console_url", "sign_in_client_id", "sign_in_client_secret", "sign_in_issuer", "sign_in_url", "model_is",
+        "shop_is", mode="before",
+    )  # fmt: skip
     @classmethod
     def _empty_is_unset(cls, told: object) -> object:
         return told or None  # a composition hands on what is not set as nothing

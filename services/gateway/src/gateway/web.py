@@ -22,7 +22,7 @@ from gateway.middleware import Around, BodyLimit
 from gateway.ports import Gateway
 from gateway.problems import Problem
 from gateway.public_url import PublicUrl
-from gateway.routes import approvals, audit, budget, events, health, policy, runs, spend, stops, tickets
+from gateway.routes import approvals, audit, budget, events, health, policy, runs, spend, stops, system, tickets
 
 logger = structlog.get_logger()
 PLAIN = health.router
@@ -36,6 +36,7 @@ ROUTERS = (
     budget.router,
     spend.router,
     audit.router,
+    system.router,
 )
 UNTRACED = "/healthz,/readyz,/metrics,/static"
 CONSOLE = (door.router, pages.router, forms.router, streams.router, switch.router, auditing.router)

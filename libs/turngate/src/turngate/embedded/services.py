@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from contracts.identity import ROLES
+from contracts.unreal import model_behind
 
 from turngate.databases import DATABASE, KEEPS
 from turngate.embedded import environment, state
@@ -64,6 +65,18 @@ class Place:
         """None where a real model answers."""
         return None if self.model_key else f"http://127.0.0.1:{self.ports['standin']}"
 
+    @property
+    def model_url(self) -> str | None:
+        """Where a real model is asked, if it was said."""
+        return self.environ.get("TURNGATE_MODEL_BASE_URL") or self.environ.get("ANTHROPIC_BASE_URL")
+
+    @property
+    def model_is(self) -> str:
+        """What people are told of the model; empty where it is not known."""
+        if self.stand_in_url:
+            return STAND_IN
+        return model_behind(self.model_url) or self.environ.get("TURNGATE_MODEL_IS", "")
+
     def environment(self, service: str, role: str | None = None) -> dict[str, str]:
         """All that the service may know: its own broker user, its own database role (or the given one), and what it
         must reach."""
@@ -85,6 +98,7 @@ class Place:
         if service == "gateway":
             env |= {"TURNGATE_HTTP_HOST": self.host, "TURNGATE_HTTP_PORT": str(self.http_port)}
             env |= {CONSOLE_URL: self.console_url} | self._sign_in()
+            env |= {"TURNGATE_MODEL_IS": self.model_is, "TURNGATE_SHOP_IS": "demo"}
             if self.stand_in_url:
                 env["TURNGATE_MODEL"] = STAND_IN  # so that runs say who answered
         if service == "agent-runner":
@@ -128,11 +142,10 @@ class Place:
     def _model(self) -> dict[str, str]:
         if self.stand_in_url:
             return {"TURNGATE_MODEL_API_KEY": STAND_IN_KEY, "TURNGATE_MODEL_BASE_URL": self.stand_in_url}
-        base_url = self.environ.get("TURNGATE_MODEL_BASE_URL") or self.environ.get("ANTHROPIC_BASE_URL")
         return (
             environment.outbound(self.environ)
             | {"TURNGATE_MODEL_API_KEY": self.model_key or ""}
-            | ({"TURNGATE_MODEL_BASE_URL": base_url} if base_url else {})
+            | ({"TURNGATE_MODEL_BASE_URL": self.model_url} if self.model_url else {})
         )
 
 
@@ -168,7 +181,8 @@ def beside(place: Place) -> list[Child]:
     if place.issuer and (url := place.issuer_url):
         where = ("--home", str(place.issuer.home), "--tenants", str(place.tenants))
         argv = ("turngate.provider", *where, "--port", port_of(url), "--console", place.console_url)
-        children.append(_python(place, "issuer", argv, url, env=environment.base(place.environ) | place.client_secret))
+        env = environment.base(place.environ) | place.client_secret | {"TURNGATE_MODEL_IS": place.model_is}
+        children.append(_python(place, "issuer", argv, url, env=env))
     if url := place.stand_in_url:
         pace = {"TURNGATE_STANDIN_PACE_MS": PACE_MS} | environment.base(place.environ)
         children.append(_python(place, "standin", ("standin", "--port", port_of(url)), url, "/healthz", pace))

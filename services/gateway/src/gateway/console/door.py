@@ -34,7 +34,7 @@ async def to_the_issuer(
 ) -> Response:
     """Leads to the issuer, and remembers in the browser what was asked and where it was going."""
     if not ports.sign_in.offered:
-        return outside(None, offered=False)
+        return outside(ports.settings, None)
     if not moved and by_another_name(request, address(request)):
         # The issuer leads back to the configured name; what is remembered has to be remembered there.
         there = f"{address(request)}/sign-in?{urlencode({'next': inside(go_on), 'moved': 'true'})}"
@@ -43,7 +43,7 @@ async def to_the_issuer(
     try:
         target = await ports.sign_in.begin(begun, address(request) + CALLBACK)
     except Problem as problem:
-        return outside(problem, go_on=begun.go_on)
+        return outside(ports.settings, problem, go_on=begun.go_on)
     response = RedirectResponse(target, 303, {"Cache-Control": "no-store"})
     for name in _begun(request)[MOST_BEGUN - 1 :]:
         keep(request, response, name, "", 0)
@@ -57,15 +57,14 @@ async def back_from_the_issuer(
 ) -> Response:
     begun = Begun.unpack(request.cookies.get(cookie_name(request, _name_of(state)), ""))
     if begun is None or not state or begun.state != state:
-        return outside(
-            Problem(403, "Not signed in", "This sign-in was not begun here, or too long ago. Sign in again.")
-        )
+        problem = Problem(403, "Not signed in", "This sign-in was not begun here, or too long ago. Sign in again.")
+        return outside(ports.settings, problem)
     try:
         if error or not code:
             raise Problem(403, "Not signed in", f"The issuer did not sign you in ({error or 'it sent no code'}).")
         token, principal = await ports.sign_in.finish(begun, address(request) + CALLBACK, code, iss)
     except Problem as problem:
-        response = outside(problem, go_on=begun.go_on)
+        response = outside(ports.settings, problem, go_on=begun.go_on)
     else:
         response = RedirectResponse(inside(begun.go_on), 303, {"Cache-Control": "no-store"})
         keep(request, response, COOKIE, token, sign_in.seconds_of(principal))
@@ -87,7 +86,7 @@ async def sign_out(ports: Ports, request: Request) -> Response:
 
 @router.get("/signed-out", dependencies=UNAUTHENTICATED)
 async def signed_out(ports: Ports) -> Response:
-    return outside(None, "You are signed out, in every tab.", offered=ports.sign_in.offered)
+    return outside(ports.settings, None, "You are signed out, in every tab.")
 
 
 @router.get("/console/session")

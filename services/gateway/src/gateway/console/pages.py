@@ -26,6 +26,7 @@ from gateway.problems import Problem, not_found
 from gateway.routes.keys import Cursor
 from gateway.routes.tickets import find
 from gateway.sessions import session_of
+from gateway.settings import Settings
 from gateway.shown import Sight, sight
 from gateway.views import RunView, total, waits_since
 
@@ -168,7 +169,7 @@ def problem_page(request: Request, problem: Problem) -> Response:
     if problem.status == 404 and "endpoint" not in request.scope:
         problem = NO_SUCH_PAGE
     back = inside(request.headers.get("x-back", "/tickets"))
-    response = html("problem.html", problem.status, problem=problem, back=back)
+    response = html("problem.html", problem.status, unreal=_settings(request).unreal, problem=problem, back=back)
     response.headers.update(problem.headers)
     return response
 
@@ -179,16 +180,22 @@ def to_the_sign_in(request: Request, problem: Problem) -> Response:
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         response: Response = RedirectResponse(f"/sign-in?next={quote(target, safe='/')}", 303)
     else:
-        response = outside(NOT_SIGNED_IN if "WWW-Authenticate" in problem.headers else problem)
+        response = outside(_settings(request), NOT_SIGNED_IN if "WWW-Authenticate" in problem.headers else problem)
     if cookie_name(request, COOKIE) in request.cookies:
         keep(request, response, COOKIE, "", 0)
     return response
 
 
-def outside(problem: Problem | None, said: str = "", go_on: str = "/tickets", *, offered: bool = True) -> Response:
+def _settings(request: Request) -> Settings:
+    ports: Gateway = request.app.state.gateway
+    return ports.settings
+
+
+def outside(settings: Settings, problem: Problem | None, said: str = "", go_on: str = "/tickets") -> Response:
     """The page of who is not signed in: why, and the way in."""
     status = problem.status if problem else 200
-    return html("sign_in.html", status, problem=problem, said=said, next=go_on, offered=offered)
+    offered = settings.sign_in_client_id is not None
+    return html("sign_in.html", status, unreal=settings.unreal, problem=problem, said=said, next=go_on, offered=offered)
 
 
 def html(name: str, status: int = 200, **context: Any) -> HTMLResponse:
@@ -210,6 +217,7 @@ async def around(ports: Gateway, asker: Principal, here: str, request: Request) 
         "revision": revision,
         "counts": counts | {"waiting": await waiting_for(ports, asker)},
         "notice": None,
+        "unreal": ports.settings.unreal,
     }
 
 
