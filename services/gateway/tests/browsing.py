@@ -90,11 +90,14 @@ async def opened(context: BrowserContext, world: World, path: str, *, live: bool
     return page
 
 
+WIDTHS = (390, 768, 1440)
+
+
 async def accessible(page: Page, *widths: int) -> None:
     """In both colour schemes and at each width: no violation that axe finds, and nothing scrolls sideways."""
     for scheme in ("light", "dark"):
         await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        for width in widths:
+        for width in widths or WIDTHS:
             await page.set_viewport_size({"width": width, "height": 844})
             found = await Axe().run(page)
             where = f"{page.url}, {scheme}, {width}"

@@ -18,7 +18,6 @@ from starlette.routing import Route
 from .browsing import (
     IN_A_BROWSER,
     RUN,
-    accessible,
     browser,
     chromium,
     nothing_left,
@@ -376,15 +375,3 @@ async def test_text_from_outside_is_inert(world: World, browser: Browser) -> Non
         assert await page.title() != "taken"
         assert "\u202e" not in await page.content()
         assert await sideways(page) <= 0
-
-
-async def test_every_page_is_accessible_and_fits(world: World, browser: Browser) -> None:
-    await held_run(world)
-    await world.others.say("TCK-2-1", started("TCK-2"), *story_to_the_hold()[1:], *story_from_the_hold())
-    await world.ticket("TCK-3")
-    await world.seen("TCK-2-1")
-    context = await sign_in(browser, world, "sam")
-    for path in ("/tickets", "/tickets/TCK-2004", "/tickets/TCK-2", "/tickets/TCK-3", "/approvals", "/sign-in"):
-        page = await opened(context, world, path, live=path != "/sign-in")
-        await accessible(page, 390, 1440)
-        await page.close()

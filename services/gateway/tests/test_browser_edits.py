@@ -87,10 +87,12 @@ async def test_an_amount_is_lowered_and_approved_without_a_mouse(world: World, b
     await expect(card.get_by_label("Amount")).to_be_focused()
     await page.keyboard.type("120")
     await expect(card.locator(".outcome")).to_contain_text("Refund £120.00 to Mastercard ending 0937")
-    await page.keyboard.press("Enter")
     button = card.get_by_role("button", name="Approve £120.00 instead of £180.00")
+    await expect(button).to_have_attribute("aria-disabled", "false")
+    await page.keyboard.press("Enter")
     await expect(button).to_be_focused()
     assert asked == []
+    await expect(button).to_have_attribute("aria-disabled", "false")  # it was off for the moment of a double press
     await page.keyboard.press("Enter")
 
     await expect(card).to_contain_text("Approved by sam")

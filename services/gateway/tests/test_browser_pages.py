@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from contracts.facts import RunTakenOver
 from contracts.parts import Customer
 from playwright.async_api import Browser, expect
 
@@ -19,7 +20,7 @@ from .browsing import (
     world,
 )
 from .conftest import World
-from .facts import started, story_to_the_hold
+from .facts import SAM, started, story_from_the_hold, story_to_the_hold
 from .test_audit import story
 from .test_stops import approvals
 
@@ -109,17 +110,97 @@ async def test_long_words_wrap_and_short_ones_stay_whole(world: World, browser: 
         await page.close()
 
 
-async def test_both_pages_are_accessible_and_fit(world: World, browser: Browser) -> None:
+PAGES = {
+    "sam": (
+        "/tickets",
+        "/tickets?state=all",
+        "/tickets/TCK-2004",
+        "/tickets/TCK-2",
+        "/tickets/TCK-3",
+        "/tickets/TCK-4",
+        "/tickets/TCK-5",
+        "/approvals",
+    ),
+    "ari": ("/audit",),
+    "ada": ("/stops", "/approvals"),
+}
+OUTSIDE = ("/signed-out", "/no-such-page", "/sign-in")
+
+
+async def states(world: World) -> None:
+    """Something of everything: held, ended, not started, in a chat, with a person, and a stop."""
+    world.pays_in_pounds()
     await approvals(world)
-    await story(world)
-    folder = world.settings.tenants_dir / "acme"
-    folder.mkdir(parents=True)
-    (folder / "tenant.yaml").write_text("name: Acme Outdoor\npolicy_pack: acme\ncurrency: GBP\n")
-    context = await sign_in(browser, world, "ada")
+    for ticket in ("TCK-2004", "TCK-2", "TCK-3", "TCK-5"):
+        await world.ticket(ticket, subject="Returning an unworn jacket, refund please")
+    await world.ticket("TCK-4", channel="chat", subject="Where is my order?")
+    await world.others.say("TCK-2004-1", *story_to_the_hold())
+    await world.others.say("TCK-2-1", started("TCK-2"), *story_to_the_hold()[1:], *story_from_the_hold())
+    await world.others.say("TCK-4-1", started("TCK-4", channel="chat"))
+    await world.others.say("TCK-5-1", started("TCK-5"), RunTakenOver(by=SAM, reason="I know him"))
     async with world.client("ada") as ada:
         await ada.post("/v1/stops", json={"tool": "issue_refund", "above_minor": 10000, "reason": "a strange pattern"})
-    for path in ("/audit", "/stops", "/approvals"):
+    for ticket in ("TCK-2004", "TCK-2", "TCK-4", "TCK-5"):
+        await world.seen(f"{ticket}-1")
+
+
+@pytest.mark.timeout(400)
+async def test_every_page_is_accessible_and_fits_in_every_theme_and_width(world: World, browser: Browser) -> None:
+    await states(world)
+    for person, paths in PAGES.items():
+        context = await sign_in(browser, world, person)
+        for path in paths:
+            page = await opened(context, world, path)
+            await expect(page.locator("#stops")).to_contain_text("is stopped")
+            await expect(page.locator("#unreal")).to_be_visible()
+            await accessible(page)
+            await page.close()
+        await context.close()
+    context = await browser.new_context()
+    for path in OUTSIDE:
+        page = await opened(context, world, path, live=False)
+        await accessible(page)
+        await page.close()
+
+
+async def test_a_phone_shows_who_one_is_where_whether_it_is_live_the_way_out_and_the_times(
+    world: World, browser: Browser
+) -> None:
+    await states(world)
+    context = await sign_in(browser, world, "sam", viewport={"width": 390, "height": 844}, has_touch=True)
+    for path in ("/tickets", "/approvals", "/tickets/TCK-2004", "/tickets/TCK-3"):
         page = await opened(context, world, path)
-        await expect(page.locator("#stops")).to_contain_text("is stopped")
-        await accessible(page, 390, 1440)
+        head = page.locator("header.rail")
+        for words in ("Sam", "Approver", "Acme", "Live"):
+            await expect(head.get_by_text(words, exact=True)).to_be_visible()
+        times = page.locator("main time:visible")
+        assert await times.count() >= await page.locator(".ev, .q .row, [data-held]").count() > 0, path
+        way_out = page.get_by_role("button", name="Sign out")
+        await expect(way_out).to_be_visible()
+        box = await way_out.bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) >= 44
+        await page.close()
+    page = await opened(context, world, "/tickets")
+    await page.get_by_role("button", name="Sign out").tap()
+    await expect(page.get_by_text("You are signed out")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [721, 768, 900, 1001, 1024])
+async def test_a_ticket_can_be_told_from_the_others_by_subject_and_name_on_a_tablet(
+    world: World, browser: Browser, width: int
+) -> None:
+    await states(world)
+    context = await sign_in(browser, world, "sam", viewport={"width": width, "height": 844})
+    for path, where in (("/tickets?state=all", ".q .row"), ("/approvals", "[data-card]")):
+        page = await opened(context, world, path)
+        rows = page.locator(where)
+        assert await rows.count() > 0
+        for row in await rows.all():
+            subject, name = row.locator("a").first, row.get_by_text("TCK-", exact=False).first
+            for element in (subject, name):
+                cut = await element.evaluate("one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0")
+                box = await element.bounding_box()
+                assert box is not None
+                assert not cut, f"{await element.inner_text()!r} is cut at {width} on {path}"
         await page.close()

@@ -16,7 +16,7 @@ from turngate.embedded.trouble import Trouble
 from turngate.sse import Frame, Parser
 
 GIVE_UP_AFTER = 60.0  # seconds without a connection
-SILENT_AT_MOST = 45.0  # the gateway sends a heartbeat every 15 s
+SILENT_AT_MOST = 15.0  # the gateway sends a heartbeat every 5 s
 
 
 class Refused(Trouble):

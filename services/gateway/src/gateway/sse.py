@@ -1,22 +1,12 @@
 """Server-sent events: how frames are written, how a stream is kept alive, and where it goes on."""
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
-import psycopg
-import structlog
-from contracts.errors import Outage
-from contracts.identity import Principal
 from fastapi import Request
-from fastapi.responses import Response
 
-from gateway.access import Streams
 from gateway.problems import Problem
-from gateway.sessions import Sessions, SignedInStream
 
-logger = structlog.get_logger()
 HEARTBEAT = b": still here\n\n"
 RETRY = b"retry: 1000\n\n"
 HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
@@ -57,18 +47,3 @@ def _number(place: str | None) -> int:
             400, "No such place", "Last-Event-ID and `after` are the number of an event. Send none to start over."
         )
     return int(place)
-
-
-def respond(frames: AsyncGenerator[bytes], sessions: Sessions, streams: Streams, asker: Principal) -> Response:
-    """A stream for one person, for as long as they are signed in. Answered with a 429 where it is one too many."""
-    return SignedInStream(_until_outage(frames), sessions, streams, asker, HEADERS)
-
-
-async def _until_outage(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """An outage ends the stream; the client comes back and goes on where it was."""
-    try:
-        async with aclosing(frames):
-            async for one in frames:
-                yield one
-    except (Outage, psycopg.OperationalError) as error:
-        logger.warning("stream ended by an outage", error=repr(error))

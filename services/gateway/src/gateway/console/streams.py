@@ -24,8 +24,10 @@ from gateway.feed import with_pauses
 from gateway.folding import fold
 from gateway.overviews import Known
 from gateway.ports import Gateway, Ports
+from gateway.problems import outage
 from gateway.routes.events import is_over
 from gateway.shown import Sight, sight
+from gateway.streaming import respond
 from gateway.views import TICKET_STATUS, RunView
 
 router = APIRouter(prefix="/console/stream", include_in_schema=False)
@@ -37,6 +39,8 @@ PAUSE = 0.1
 # Seconds. A stop that is set or lifted is on every page this soon, whether or not anything happens in a run.
 LOOKS_EVERY = 1.0
 HEARTBEAT = sse.frame("1", event="hb")
+# All that the page had missed has been sent: from here on it shows what is so.
+CURRENT = sse.frame("1", event="current")
 
 
 def change(element: str, html: str, to: str | None = None, opened: int | None = None) -> dict[str, Any]:
@@ -48,28 +52,31 @@ def change(element: str, html: str, to: str | None = None, opened: int | None = 
 async def run_stream(ports: Ports, asker: Reader, request: Request, run: str) -> Response:
     after = sse.after(request)
     history = await ports.runs.history(asker.tenant, run)
-    return sse.respond(_run(ports, asker, history, after), ports.sessions, ports.streams, asker)
+    return respond(ports, _run(ports, asker, history, after), asker, HEARTBEAT)
 
 
 @router.get("/inbox")
 async def inbox_stream(ports: Ports, asker: Reader, request: Request) -> Response:
     after = sse.after(request)
-    return sse.respond(_inbox(ports, asker, after), ports.sessions, ports.streams, asker)
+    if not ports.connected():
+        raise outage()
+    return respond(ports, _inbox(ports, asker, after), asker, HEARTBEAT)
 
 
 async def _run(ports: Gateway, asker: Principal, history: History, after: int) -> AsyncGenerator[bytes]:
     run = RunPage(ports, asker, await sight(ports, asker), history.key, after)
     yield sse.RETRY
     source = ports.feed.of_run(history.key, 0)
+    caught_up = False
     async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
         async for heard in alive:
-            if heard is None:
-                yield HEARTBEAT
-            else:
-                for frame in await run.frames(heard):
-                    yield frame
+            for frame in await run.frames(heard or []):
+                yield frame
             for frame in run.wait(whole=heard is None):
                 yield frame
+            if not caught_up and heard is not None:
+                caught_up = True
+                yield CURRENT
             if run.ended and is_over(await ports.runs.history(asker.tenant, history.key.run), run.told):
                 yield sse.frame("over", event="bye")
                 return
@@ -90,11 +97,14 @@ class RunPage:
         self._writing = False
         self._waiting: ModelWait | None = None
         self._wait_told = False
+        self._composer = ""
         self.told = 0
         self.ended = False
 
     async def frames(self, heard: list[Any]) -> list[bytes]:
         events = [item for item in heard if isinstance(item, Event)]
+        if not self._events:
+            self._composer = self._write(fold([event for event in events if event.sequence <= self._after]))
         self._events += events
         for event in events:
             self.told, self.ended = event.sequence, self.ended or event.terminal
@@ -135,10 +145,17 @@ class RunPage:
             change(f"side-{view.run}", render.part("run.html", "side", view, history, zone)),
             change(f"decide-{view.run}", render.part("run.html", "decide", view, asker, zone, now, circumstances)),
         ]
+        if (composer := self._write(view)) != self._composer:
+            self._composer = composer
+            changes.append(change(f"composer-{view.run}", composer))
         card = cards.card(view, (), asker, zone)
         if card is not None:
             changes.append(change(f"card-head-{view.run}", render.part("card.html", "card_head", card, zone, now)))
         return changes
+
+    def _write(self, view: RunView | None) -> str:
+        """Where this person writes in the run. It is sent only where it changes: somebody may be typing in it."""
+        return render.part("run.html", "composer", view, self._asker) if view else ""
 
     def wait(self, *, whole: bool) -> list[bytes]:
         """That the run waits for its model, where that has changed. It has no id. whole: also that it does not wait, if
@@ -171,7 +188,7 @@ class RunPage:
 
 async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
     yield sse.RETRY
-    told, silent = _around_runs(ports, asker), 0.0
+    told = _around_runs(ports, asker)
     yield _state(ports, await ports.overviews.fresh(asker.tenant), asker)
     await ports.lists_are_current()
     missed = await ports.desk.changed(asker.tenant, after, MOST_MISSED + 1) if after else []
@@ -184,27 +201,24 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
     start = max([after, *(view.sequence for view in missed)])
     waits: dict[str, ModelWait] = {}
     source = ports.feed.batches(start, asker.tenant)
-    async with aclosing(with_pauses(source, min(LOOKS_EVERY, ports.settings.heartbeat_seconds))) as alive:
+    yield CURRENT
+    async with aclosing(with_pauses(source, LOOKS_EVERY)) as alive:
         async for batch in alive:
             for run, wait in _changed(waits, ports.model_waits.of_tenant(asker.tenant)):
                 waits = {name: was for name, was in waits.items() if name != run} | ({run: wait} if wait else {})
                 yield await _inbox_frame(ports, asker, seen, run, None, whole=False)
             now = _around_runs(ports, asker)
             if batch is None:
-                silent += LOOKS_EVERY
                 if now != told:
-                    stops_moved, told, silent = now[0] != told[0], now, 0.0
+                    stops_moved, told = now[0] != told[0], now
                     known = await ports.overviews.behind(asker.tenant, 0)
                     if stops_moved and len(known.overview.held) > MOST_MISSED:
                         yield sse.frame("reload", event="reset")
                         return
                     held = await _held_cards(ports, asker, seen, known.overview.held) if stops_moved else []
                     yield _state(ports, known, asker, held)
-                elif silent >= ports.settings.heartbeat_seconds:
-                    silent = 0.0
-                    yield HEARTBEAT
                 continue
-            stops_moved, told, silent = now[0] != told[0], now, 0.0
+            stops_moved, told = now[0] != told[0], now
             for run, events in _by_run(batch):
                 whole = any(map(_of_hold, events))
                 yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)

@@ -15,10 +15,11 @@ from fastapi.responses import JSONResponse, Response
 
 from gateway import shapes, sse
 from gateway.access import may
-from gateway.feed import LOOK, with_pauses
+from gateway.feed import LOOK
 from gateway.ports import Gateway, Ports
 from gateway.problems import Problem
 from gateway.shown import shown
+from gateway.streaming import respond
 
 AT_ONCE = 16  # frames of a stream that are written without letting others have their turn
 router = APIRouter(prefix="/v1", tags=["events"])
@@ -48,7 +49,7 @@ async def run_events(ports: Ports, asker: Reader, request: Request, run: str) ->
     if not wants_stream(request):
         documents = [shown(event, asker) for event in history.events if event.sequence > after]
         return JSONResponse({"events": documents})
-    return sse.respond(_of_run(ports, asker, history.key, after), ports.sessions, ports.streams, asker)
+    return respond(ports, _of_run(ports, asker, history.key, after), asker)
 
 
 @router.get("/events", responses=STREAM)  # type: ignore[arg-type]
@@ -57,7 +58,7 @@ async def tenant_events(ports: Ports, asker: Reader, request: Request) -> Respon
     after = sse.after(request)
     if (last := sse.last_event_id(request)) and await ports.feed.backlog.tenant_at(last) != asker.tenant:
         raise not_here()
-    return sse.respond(_of_tenant(ports, asker, after), ports.sessions, ports.streams, asker)
+    return respond(ports, _of_tenant(ports, asker, after), asker)
 
 
 def wants_stream(request: Request) -> bool:
@@ -73,12 +74,8 @@ async def _of_run(ports: Gateway, asker: Principal, key: RunKey, after: int) -> 
         return
     ended = end is not None
     yield sse.RETRY
-    source = ports.feed.of_run(key, after)
-    async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
-        async for heard in alive:
-            if heard is None:
-                yield sse.HEARTBEAT
-                continue
+    async with aclosing(ports.feed.of_run(key, after)) as source:
+        async for heard in source:
             if LOOK in heard:
                 yield sse.HEARTBEAT  # so that who follows looks whether the run still goes on as it did
             for event in heard:
@@ -97,12 +94,8 @@ def is_over(history: History, told: int) -> bool:
 
 async def _of_tenant(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator[bytes]:
     yield sse.RETRY
-    source = ports.feed.batches(after, asker.tenant)
-    async with aclosing(with_pauses(source, ports.settings.heartbeat_seconds)) as alive:
-        async for batch in alive:
-            if batch is None:
-                yield sse.HEARTBEAT
-                continue
+    async with aclosing(ports.feed.batches(after, asker.tenant)) as source:
+        async for batch in source:
             # Few at a time: of many who catch up none waits until the others have it all.
             for start in range(0, len(batch), AT_ONCE):
                 frames = [ports.feed.frames.of(event, asker) for event in batch[start : start + AT_ONCE]]

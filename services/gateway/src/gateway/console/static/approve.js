@@ -1,28 +1,35 @@
 // Deciding: arm, then confirm; decline with a reason. What is sent is the page's own form.
 
+import { closeIn, openFrom } from "./close.js";
 import { key } from "./keys.js";
+import { broughtUp, did, isOff, saysAnew } from "./press.js";
+import { isCurrent, on } from "./stream.js";
 
 const ARMED_MS = 10_000;
 let disarming;
 
-const card = () => document.activeElement?.closest("[data-held], [data-card]") ?? document.querySelector("[data-held]");
-const held = () => {
-  const here = card();
-  return here?.matches("[data-held]") ? here : here?.querySelector("[data-held]");
-};
+const here = () => document.activeElement?.closest("[data-held], [data-card]");
 
-export function arm(section) {
+// The button or summary of that name in the call that has the focus, else in the first one; null where none is to be had.
+function offered(what) {
+  const found = (here() ?? document).querySelector(`[data-do=${what}]`);
+  return isCurrent() && found?.checkVisibility() ? found : null;
+}
+
+function arm(button, event, byLetter) {
   disarm();
+  const section = button.closest("[data-held]");
+  openFrom(section);
   section.classList.add("armed");
-  section.querySelector("[data-do=approve]").focus({ preventScroll: true });
+  did(event, byLetter);
+  broughtUp(section);
+  button.focus({ preventScroll: !byLetter });
   disarming = setTimeout(disarm, ARMED_MS);
 }
 
 export function disarm() {
   clearTimeout(disarming);
-  const section = document.querySelector(".armed");
-  section?.classList.remove("armed");
-  return Boolean(section);
+  document.querySelector(".armed")?.classList.remove("armed");
 }
 
 document.addEventListener("click", (event) => {
@@ -31,9 +38,9 @@ document.addEventListener("click", (event) => {
   if (!section) return;
   if (button.dataset.do === "approve" && !section.classList.contains("armed")) {
     event.preventDefault();
-    if (!document.body.classList.contains("waits")) arm(section);
+    if (isCurrent() && !isOff(button)) arm(button, event, false);
   } else if (button.dataset.do === "back") {
-    back(section);
+    closeIn(section);
   } else if (button.dataset.do === "decline") {
     disarm();
     setTimeout(() => section.querySelector(".declining textarea")?.focus());
@@ -43,13 +50,23 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// What is decided on has changed under the finger: the button stands for something else than it did.
+on("replaced", (old, fresh) => {
+  const stood = new Set([...old.querySelectorAll("form[data-decides]")].map(standsFor));
+  for (const form of fresh.querySelectorAll("form[data-decides]")) {
+    if (!stood.has(standsFor(form))) saysAnew(form.querySelector("button:not([type=button])"));
+  }
+});
+
+const standsFor = (form) => [...form.querySelectorAll("[type=hidden]")].map(({ value }) => value).join(" ");
+
 // While someone types a note the confirmation stays.
 document.addEventListener("input", (event) => {
   if (event.target.closest(".armed")) clearTimeout(disarming);
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.isComposing) return;
+  if (event.key !== "Enter" || event.isComposing || event.repeat) return;
   const form = event.target.closest("form[data-send]");
   const typed = event.target.matches("textarea, .editing .input");
   if (form && typed && (event.ctrlKey || event.metaKey)) {
@@ -58,6 +75,8 @@ document.addEventListener("keydown", (event) => {
   } else if (form && event.target.matches(".editing .input")) {
     // Enter in a field does not decide: it goes to the button that says what would be done.
     event.preventDefault();
+    did(event);
+    broughtUp(form);
     form.querySelector("[data-do=send-edited]").focus();
   }
 });
@@ -67,38 +86,19 @@ function select(field) {
   field?.select?.();
 }
 
-function back(section) {
-  disarm();
-  for (const open of section.querySelectorAll(".declining, .editing")) open.open = false;
-  (section.closest("[data-card]") ?? section.querySelector("[data-do=approve]"))?.focus({ preventScroll: true });
+function open(what, field) {
+  const details = offered(what).parentElement;
+  closeIn(details.closest("[data-held]"));
+  openFrom(details);
+  details.open = true;
+  select(details.querySelector(field));
 }
 
-key("a", "Approve, then Enter", () => {
-  const section = held();
-  if (!section?.querySelector("[data-do=approve]") || document.body.classList.contains("waits")) return false;
-  arm(section);
-});
-key("d", "Decline", () => {
-  const declining = held()?.querySelector(".declining");
-  if (!declining) return false;
-  disarm();
-  declining.open = true;
-  declining.querySelector("textarea").focus();
-});
-key("e", "Approve with changes", () => {
-  const editing = held()?.querySelector(".editing");
-  if (!editing) return false;
-  disarm();
-  editing.open = true;
-  select(editing.querySelector(".input"));
-});
-key("o", "Open the run", () => {
-  const link = card()?.querySelector("[data-do=open], header a, .t a");
-  if (!link) return false;
-  link.click();
-});
-key("Escape", "Back", () => {
-  const section = document.activeElement?.closest("[data-held]") ?? document.querySelector(".armed");
-  if (!section) return false;
-  back(section);
-});
+key("a", "approve, then Enter", (event) => arm(offered("approve"), event, true), () => offered("approve"));
+key("d", "decline", () => open("decline", "textarea"), () => offered("decline"));
+key("e", "approve with changes", () => open("edit", ".input"), () => offered("edit"));
+key("o", "open the run", () => run().click(), () => run());
+
+function run() {
+  return (here() ?? document.querySelector("[data-card]"))?.querySelector("[data-do=open], header a, .t a");
+}

@@ -1,11 +1,13 @@
 // What every page does: follows its streams, says how current it is, and listens for keys.
 
-import "./approve.js";
+import "./press.js";
 import "./forms.js";
 import "./list.js";
 import { disarm } from "./approve.js";
-import { key, sheet } from "./keys.js";
-import { follow, followAll, leaveAll, on, retry } from "./stream.js";
+import { openFrom } from "./close.js";
+import { bar, key, sheet } from "./keys.js";
+import { off } from "./press.js";
+import { follow, followAll, isCurrent, isFollowing, leaveAll, on, retry } from "./stream.js";
 import { serverSays } from "./time.js";
 
 const body = document.body;
@@ -13,31 +15,34 @@ const live = document.getElementById("live");
 const lost = document.getElementById("lost");
 const tail = document.querySelector("[data-do=follow]");
 const title = document.title.replace(/^\(\d+\) /, "");
-let since = Date.now();
+const BANNER_AFTER_MS = 3000;
+const DECIDES = "form[data-decides] button:not([type=button])";
+let heard = Date.now();
 let banner;
 let missed = 0;
 
-on("status", (status) => {
+on("status", (status, heardAt) => {
   live.className = `live ${status === "on" ? "on" : "lost"}`;
   live.textContent = { on: "Live", lost: "Reconnecting", out: "Signed out" }[status];
-  // Until it is current again, nothing is decided on this page.
-  body.classList.toggle("waits", status !== "on");
-  for (const button of document.querySelectorAll("[name=decision], .declining .btn.danger")) button.setAttribute("aria-disabled", status !== "on");
+  heard = heardAt;
+  mayDecide();
   clearTimeout(banner);
-  if (status === "on") {
-    since = Date.now();
-    lost.hidden = true;
-    return;
-  }
-  since = Date.now();
+  lost.hidden = true;
+  if (status === "on") return;
   disarm();
   if (status === "out") out();
-  else banner = setTimeout(show, 3000);
+  else banner = setTimeout(show, BANNER_AFTER_MS - (Date.now() - heard));
 });
+
+// Until the page is current again, nothing is decided on it.
+function mayDecide() {
+  for (const button of document.querySelectorAll(DECIDES)) off(button, "stale", !isCurrent());
+  bar();
+}
 
 function show() {
   lost.querySelector("b").textContent = "Reconnecting";
-  lost.querySelector("span").textContent = `lost ${Math.round((Date.now() - since) / 1000)} s ago. Deciding is off until this page is current.`;
+  lost.querySelector("span").textContent = `last heard of the gateway ${Math.round((Date.now() - heard) / 1000)} s ago. Deciding is off until this page is current.`;
   lost.hidden = false;
   banner = setTimeout(show, 1000);
 }
@@ -59,7 +64,7 @@ function out() {
   lost.querySelector("a").href = `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
   lost.hidden = false;
   const heading = Object.assign(document.createElement("h1"), { className: "vh", textContent: "Signed out" });
-  document.getElementById("main").replaceChildren(heading, lost, ...(typed.length ? [kept(typed)] : []));
+  document.getElementById("main").replaceChildren(...[document.getElementById("unreal")].filter(Boolean), heading, lost, ...(typed.length ? [kept(typed)] : []));
 }
 
 function kept(typed) {
@@ -90,6 +95,7 @@ addEventListener("scroll", () => {
 }, { passive: true });
 on("applied", (changes) => {
   disarmIfGone();
+  mayDecide();
   if (body.dataset.page !== "tickets" || !tail) return;
   if (following) return toEnd();
   missed += changes.filter(({ to }) => to).length;
@@ -113,35 +119,44 @@ document.addEventListener("click", (event) => {
   const what = event.target.closest("[data-do]")?.dataset.do;
   if (what === "retry") retry();
   if (what === "follow") toEnd();
+  if (what === "keys") sheet();
 });
 
-function step(by) {
-  const all = [...document.querySelectorAll("[data-card], .q .row a")];
+const steps = () => [...document.querySelectorAll("[data-card], .q .row a")];
+
+function step(event, by) {
+  const all = steps();
   const here = all.findIndex((element) => element === document.activeElement || element.contains(document.activeElement));
   const next = all[Math.min(all.length - 1, Math.max(0, here + by))];
-  if (!next) return false;
+  // At the end, and in a text that scrolls by itself, the arrows scroll as they always do.
+  if (!next || next === document.activeElement || event.target.closest("pre")) return false;
   next.focus();
   next.scrollIntoView({ block: "nearest" });
 }
 
 function press(name) {
   const element = document.querySelector(`[data-key=${name}]`);
-  if (!element) return false;
-  element.focus();
-  if (element.tagName !== "SUMMARY") return;
+  if (element.tagName !== "SUMMARY") return element.focus();
+  openFrom(element.parentElement);
   element.parentElement.open = true;
   element.parentElement.querySelector("form button").focus();
 }
 
-key("j", "Next", () => step(1));
-key("k", "Previous", () => step(-1));
-key("t", "Take over, then Enter", () => press("t"));
-key("s", "Stop the run, then Enter", () => press("s"));
-key("End", "Follow live", () => (tail ? toEnd() : false));
-key("g t", "Tickets", () => location.assign("/tickets"));
-key("g a", "Approvals", () => location.assign("/approvals"));
-if (document.querySelector('.nav a[href="/audit"]')) key("g u", "Audit", () => location.assign("/audit"));
-key("?", "All keys", sheet);
+const has = (selector) => () => document.querySelector(selector);
+const focused = (selector) => () => document.activeElement?.matches(selector);
+
+key("j", "next", (event) => step(event, 1), () => steps().length, ["ArrowDown"]);
+key("k", "previous", (event) => step(event, -1), () => steps().length, ["ArrowUp"]);
+key("Enter", "open, or do what has the focus", () => false, focused(".q .row a, .armed [data-do=approve], [data-key=t], .stop[open] button"));
+key("t", "take over, then Enter", () => press("t"), has("[data-key=t]"));
+key("s", "stop the run, then Enter", () => press("s"), has("[data-key=s]"));
+key("End", "follow live", toEnd, () => tail && isFollowing());
+key("g t", "tickets", () => location.assign("/tickets"));
+key("g a", "approvals", () => location.assign("/approvals"));
+if (document.querySelector('.nav a[href="/audit"]')) key("g u", "audit", () => location.assign("/audit"));
+key("?", "all keys", sheet);
+for (const kind of ["focusin", "focusout", "toggle"]) document.addEventListener(kind, () => setTimeout(bar), true);
+bar();
 
 // A page that leaves gives its streams back; one that comes back as it was is loaded anew.
 addEventListener("pagehide", leaveAll);

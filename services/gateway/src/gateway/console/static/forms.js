@@ -2,12 +2,15 @@
 
 import { disarm } from "./approve.js";
 import { isShown } from "./quote.js";
+import { isCurrent } from "./stream.js";
+
+const ANSWERS_WITHIN_MS = 15_000;
 
 document.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-send]");
   if (!form) return;
   event.preventDefault();
-  if (form.dataset.busy || (form.dataset.send === "decide" && document.body.classList.contains("waits"))) return;
+  if (form.dataset.decides !== undefined && !isCurrent()) return;
   if (form.dataset.quote && !isShown(form)) return;
   const body = new URLSearchParams(new FormData(form, event.submitter));
   form.dataset.busy = "1";
@@ -18,6 +21,7 @@ document.addEventListener("submit", async (event) => {
       method: "POST",
       body,
       headers: { Accept: "application/json", "Idempotency-Key": form.dataset.key },
+      signal: AbortSignal.timeout(ANSWERS_WITHIN_MS),
     });
     if (answer.ok) return done(form, await answer.json());
     if (answer.status === 401) return refused(form, { title: "Signed out", detail: "Nothing was done. Sign in again." });
@@ -25,7 +29,7 @@ document.addEventListener("submit", async (event) => {
     if (answer.status < 500) delete form.dataset.key;
     refused(form, problem);
   } catch {
-    refused(form, { title: "Not sent", detail: "The connection is lost. Send it again: it is done once, however often it arrives." });
+    refused(form, { title: "No answer", detail: "It may have arrived or not. Send it again: it is done once, however often it arrives." });
   } finally {
     delete form.dataset.busy;
     event.submitter?.removeAttribute("aria-busy");

@@ -1,5 +1,6 @@
 // Approving with changes: what is typed is quoted while it is typed; the last answer wins, and only what it shows is sent.
 
+import { off, saysAnew } from "./press.js";
 import { on } from "./stream.js";
 
 const PAUSE_MS = 150;
@@ -62,8 +63,10 @@ function show(form, html, words, label) {
 }
 
 function ready(form, is, body = "") {
+  const button = form.querySelector("[data-do=send-edited]");
   form.dataset.shown = is ? body : "";
-  form.querySelector("[data-do=send-edited]").setAttribute("aria-disabled", String(!is));
+  off(button, "unquoted", !is);
+  if (is) saysAnew(button);
 }
 
 document.addEventListener("input", (event) => {

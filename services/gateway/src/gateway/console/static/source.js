@@ -1,11 +1,14 @@
 // One event stream that outlives drops, deploys and standby: EventSource itself stops for good at a 503, and does not
 // notice a connection that is only half there.
 
-const SILENT_MS = 40_000;
-const KINDS = ["change", "text", "state", "reset", "bye", "hb"];
+// The gateway says something every 5 s. Two of these and a little: a page is known to be stale within 15 s.
+const SILENT_MS = 11_000;
+const ASK_MS = 5_000;
+const KINDS = ["change", "text", "state", "current", "reset", "bye", "hb"];
 
 export class Source {
-  // `tell` gets {type: "event", kind, data, id} and {type: "status", status: "on" | "lost" | "out" | "over"}.
+  // `tell` gets {type: "event", kind, data, id}, {type: "status", status: "on" | "lost" | "out" | "over"}, and
+  // {type: "beat"} whenever the gateway is heard. It is "on" once all that was missed has come, not before.
   constructor(url, after, tell) {
     this.url = url;
     this.after = after;
@@ -17,15 +20,16 @@ export class Source {
   open() {
     this.stop();
     this.events = new EventSource(`${this.url}&after=${this.after}`);
-    this.events.onopen = () => this.alive();
     this.events.onerror = () => this.failed();
     for (const kind of KINDS) this.events.addEventListener(kind, (event) => this.heard(kind, event));
     this.watch();
   }
 
   heard(kind, event) {
-    this.alive();
+    this.watch();
+    this.tell({ type: "beat" });
     if (kind === "hb") return;
+    if (kind === "current") return this.caughtUp();
     const id = event.lastEventId ? Number(event.lastEventId) : 0;
     // A text delta has no id of its own; the browser repeats the last one.
     const own = kind === "change" && id > this.after ? id : 0;
@@ -38,10 +42,9 @@ export class Source {
     this.tell({ type: "event", kind, id: own, data: kind === "reset" ? null : JSON.parse(event.data) });
   }
 
-  alive() {
+  caughtUp() {
     this.wait = 500;
     this.status("on");
-    this.watch();
   }
 
   watch() {
@@ -58,7 +61,8 @@ export class Source {
   async again() {
     this.stop();
     let status = 0;
-    try { status = (await fetch(`/console/session?${this.url.split("?")[1]}`, { cache: "no-store" })).status; } catch { /* away */ }
+    const asked = { cache: "no-store", signal: AbortSignal.timeout(ASK_MS) };
+    try { status = (await fetch(`/console/session?${this.url.split("?")[1]}`, asked)).status; } catch { /* away */ }
     if (status === 401) return this.status("out");
     const wait = this.wait * (0.75 + Math.random() / 2);
     this.wait = Math.min(this.wait * 2, 15_000);

@@ -43,9 +43,9 @@ function join(port, url, after) {
   if (old && old !== stream) for (const other of old.ports) stream.ports.add(other);
   clearTimeout(stream.leaving);
   stream.ports.add(port);
-  if (stream.status) port.postMessage({ url, type: "status", status: stream.status });
   for (const message of stream.kept) if (message.id > after) port.postMessage({ url, ...message });
   if (stream.state) port.postMessage({ url, ...stream.state });
+  if (stream.status) port.postMessage({ url, type: "status", status: stream.status });
 }
 
 function leave(port, url) {

@@ -6,6 +6,10 @@ const cursors = new Map(); // url -> the last sequence that this page has applie
 const listeners = new Map(); // kind -> functions
 const statuses = new Map();
 const followed = new WeakSet(); // elements whose stream was joined for them
+// A page that has heard nothing for so long is stale, whatever is in between: the worker, or a machine that slept.
+const STALE_MS = 13_000;
+let heardAt = Date.now();
+let status = "";
 const worker = connect();
 
 export function on(kind, listener) {
@@ -67,9 +71,11 @@ function heard(message) {
   if (!cursors.has(message.url)) return;
   if (message.type === "status") {
     statuses.set(message.url, message.status);
-    emit("status", worst());
-    return;
+    if (message.status === "on") heardAt = Date.now();
+    return review();
   }
+  heardAt = Date.now();
+  if (message.type === "beat") return review();
   if (message.id) {
     if (message.id <= cursors.get(message.url)) return;
     cursors.set(message.url, message.id);
@@ -83,10 +89,27 @@ function heard(message) {
   }
 }
 
-function worst() {
+// The page is as current as the least current of its streams.
+function review() {
   const all = [...statuses.values()];
-  return ["out", "lost", "on"].find((status) => all.includes(status)) ?? "on";
+  let now = ["out", "lost", "on"].find((one) => all.includes(one)) ?? "";
+  if (now !== "out" && Date.now() - heardAt > STALE_MS) now = "lost";
+  if (now === status) return;
+  status = now;
+  emit("status", status, heardAt);
 }
+
+setInterval(review, 1000);
+document.addEventListener("visibilitychange", review);
+
+// Whether people may decide by what this page shows: all that has happened is on it, or it has just been loaded.
+export function isCurrent() {
+  review();
+  return status === "on" || status === "";
+}
+
+// Whether a run's stream goes on.
+export const isFollowing = () => [...statuses].some(([url, one]) => url.includes("/runs/") && one !== "over");
 
 function applyAll(changes) {
   for (const change of changes) apply(change);
@@ -122,7 +145,13 @@ function replace(old, fresh) {
   old.replaceWith(fresh);
   for (const field of fresh.querySelectorAll("input:not([type=hidden]), textarea")) field.value = typed.get(keyOf(field)) ?? field.value;
   fresh.querySelectorAll("details").forEach((details, n) => { details.open = open[n] ?? details.open; });
-  if (focus) (again(fresh, focus) ?? fresh).focus({ preventScroll: true });
+  if (focus) refocus(again(fresh, focus) ?? fresh, focus);
+  emit("replaced", old, fresh);
+}
+
+function refocus(element, focus) {
+  element.focus({ preventScroll: true });
+  if (element.value !== undefined && focus.selectionStart != null) element.setSelectionRange(focus.selectionStart, focus.selectionEnd);
 }
 
 function keyOf(field) {
