@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from agent_runner.prices import Prices
 from agent_runner.profiles import Profiles
-from gateway.profiles import DEFAULT_MODEL, Tenants
+from contracts.models import DEFAULT_MODEL
+from gateway.profiles import Tenants
 from policy import pack
 
 TENANTS = Path(__file__).parents[1] / "deploy" / "tenants"

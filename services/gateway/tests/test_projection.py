@@ -15,6 +15,7 @@ from gateway.desk import Desk
 from gateway.overviews import Overviews
 from gateway.rebuild import rebuild
 from gateway.seeds import seed, tickets
+from gateway.ticket_changes import TicketChanges
 from gateway.tickets import NewTicket, TicketView, next_reference
 
 from .conftest import World, free_port, gateway
@@ -150,17 +151,17 @@ async def test_who_watches_one_tenant_is_served_by_one_reading_of_it(world: Worl
     [event] = await world.others.say("TCK-2-1", started("TCK-2"))
     await world.seen("TCK-2-1")
     async with world.counting() as (desk, asked):
-        overviews = Overviews(desk)
+        overviews = Overviews(desk, TicketChanges(world.settings.postgres_dsn.get_secret_value()))
         seen = await asyncio.gather(*(overviews.behind("acme", event.sequence) for _ in range(10)))
         assert {id(one) for one in seen} == {id(seen[0])}
-        assert seen[0].counts == {"open": 1, "in_progress": 1}
+        assert seen[0].overview.counts == {"open": 1, "in_progress": 1}
         assert len([query for query in asked if "desk.tickets" in query]) == 1
 
         await world.ticket("TCK-3")
-        assert (await overviews.fresh("acme")).counts["open"] == 2
+        assert (await overviews.fresh("acme")).overview.counts["open"] == 2
         [event] = await world.others.say("TCK-3-1", started("TCK-3"))
         await world.seen("TCK-3-1")
-        assert (await overviews.behind("acme", event.sequence)).counts == {"open": 1, "in_progress": 2}
+        assert (await overviews.behind("acme", event.sequence)).overview.counts == {"open": 1, "in_progress": 2}
 
 
 async def test_no_tenant_sees_anothers_rows_whatever_the_query_says(world: World) -> None:
