@@ -62,9 +62,14 @@ export function off(button, why, is) {
 
 export const isOff = (button) => button.getAttribute("aria-disabled") === "true";
 
+const resting = new WeakMap(); // button -> the timer that ends its rest; a later rest ends later
+
 function rest(buttons, ms) {
-  for (const button of buttons) off(button, "soon", true);
-  setTimeout(() => { for (const button of buttons) off(button, "soon", false); }, ms);
+  for (const button of buttons) {
+    off(button, "soon", true);
+    clearTimeout(resting.get(button));
+    resting.set(button, setTimeout(() => off(button, "soon", false), ms));
+  }
 }
 
 // The buttons that the last press has brought up are off for the moment in which a second one would not count.
