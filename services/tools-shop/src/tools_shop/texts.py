@@ -62,6 +62,12 @@ def day(value: date | str | None) -> str:
     return f"{value.day} {value:%B %Y}"
 
 
+def more(count: int, listed: int, what: str) -> list[str]:
+    """The line that says how many of a list are not shown, as in `And 12 more items, which are not shown.`; none where
+    all are."""
+    return [f"And {count - listed} more {what}, which are not shown."] if count > listed else []
+
+
 def echo(value: Any, depth: int = 4) -> Any:
     """Arguments that could not be used, cut down to what a fact may hold."""
     if isinstance(value, str):

@@ -8,7 +8,7 @@ from contracts.addresses import comparable
 
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Found, Refusal
-from tools_shop.texts import masked, one_line, shown, storable
+from tools_shop.texts import masked, more, one_line, shown, storable
 from tools_shop.toolset import Query, Read, Row, object_schema
 
 _LONGEST = 254
@@ -16,7 +16,8 @@ _ASK = "Give the customer's e-mail address, or their first and last name."
 _ACCOUNT = """
 select c.id, c.name, c.email, c.address,
        array(select o.reference from shop.orders o
-             where o.tenant = c.tenant and o.customer_id = c.id order by o.placed_at desc limit 20) as orders
+             where o.tenant = c.tenant and o.customer_id = c.id order by o.placed_at desc limit 20) as orders,
+       (select count(*) from shop.orders o where o.tenant = c.tenant and o.customer_id = c.id) as order_count
 from shop.customers c where c.tenant = bound.tenant and c.address = %s
 """
 
@@ -59,8 +60,13 @@ def answer(arguments: Arguments, rows: Sequence[Row]) -> Found | Refusal:
     orders = account["orders"]
     listed = f"Orders: {', '.join(orders)}." if orders else "No orders."
     return Found(
-        f"{name}, {masked(account['email'])}. {listed}",
-        {"name": name, "email": masked(account["email"]), "orders": orders},
+        " ".join(
+            [
+                f"{name}, {masked(account['email'])}. {listed}",
+                *more(account["order_count"], len(orders), "older orders"),
+            ]
+        ),
+        {"name": name, "email": masked(account["email"]), "orders": orders, "order_count": account["order_count"]},
         account["id"],
     )
 

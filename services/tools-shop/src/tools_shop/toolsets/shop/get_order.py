@@ -9,7 +9,7 @@ from contracts.money import Money
 from tools_shop.arguments import order_reference
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Found, Refusal
-from tools_shop.texts import amount, day, one_line
+from tools_shop.texts import amount, day, more, one_line
 from tools_shop.toolset import Query, Read, Row, object_schema
 from tools_shop.toolsets.shop.words import order_unknown, parcel
 from tools_shop.unit import Unit
@@ -58,10 +58,13 @@ def answer(arguments: Arguments, rows: Sequence[Row], *, locale: str) -> Found |
         f"Order {order['reference']}, {order['status']}, placed on {day(order['placed_on'])} by "
         f"{one_line(order['customer'], 80)}.",
         *(_item(item, money, locale) for item in items[:_MOST_LINES]),
+        *more(len(items), _MOST_LINES, "items"),
         *([f"Delivery: {Money(order['delivery_minor'], money).text(locale)}."] if order["delivery_minor"] else []),
         *([_payment(payment, money, locale) for payment in payments[:_MOST_LINES]] or ["Payment: none."]),
+        *more(len(payments), _MOST_LINES, "payments"),
         _refunded(refunds, refunded, left, money, locale),
         *([parcel(shipment) for shipment in shipments[:_MOST_LINES]] or ["Shipment: not sent yet."]),
+        *more(len(shipments), _MOST_LINES, "shipments"),
     ]
     data = {
         "reference": order["reference"],
@@ -97,8 +100,9 @@ def _refunded(refunds: list[dict[str, Any]], refunded: int, left: int, money: st
         f"{Money(r['amount_minor'], money).text(locale)} on {day(r['refunded_on'])} ({r['id']})"
         for r in refunds[-_MOST_LINES:]
     )
+    older = "".join(f" {line}" for line in more(len(refunds), _MOST_LINES, "earlier refunds"))
     rest = f"Still refundable: {amount(left, money, locale)}." if left else "Nothing remains to be refunded."
-    return f"ALREADY REFUNDED: {amount(refunded, money, locale)}, as {each}. {rest}"
+    return f"ALREADY REFUNDED: {amount(refunded, money, locale)}, as {each}.{older} {rest}"
 
 
 def get_order(unit: Unit) -> Read:

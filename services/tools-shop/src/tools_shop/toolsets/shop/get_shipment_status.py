@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from tools_shop.arguments import order_reference
 from tools_shop.caller import Caller
 from tools_shop.outcomes import Arguments, Found, Refusal
-from tools_shop.texts import one_line
+from tools_shop.texts import more, one_line
 from tools_shop.toolset import Query, Read, Row, object_schema
 from tools_shop.toolsets.shop.words import order_unknown, parcel
 
 _SHIPMENTS = """
 select o.reference, o.status as order_status, c.id as customer_id,
-       s.tracking, s.carrier, s.status, s.sent_on, s.expected_on, s.delivered_on, left(s.last_event, 400) as last_event
+       s.tracking, s.carrier, s.status, s.sent_on, s.expected_on, s.delivered_on, left(s.last_event, 400) as last_event,
+       count(s.tracking) over () as parcels
 from shop.orders o
 join shop.customers c on c.tenant = o.tenant and c.id = o.customer_id
 left join shop.shipments s on s.tenant = o.tenant and s.order_reference = o.reference
@@ -31,13 +32,16 @@ def answer(arguments: Arguments, rows: Sequence[Row]) -> Found | Refusal:
     sent = [row for row in rows if row["tracking"]]
     data = {
         "reference": order["reference"],
+        "parcels": order["parcels"],
         "shipments": [{"tracking": one_line(row["tracking"], 40), "status": row["status"]} for row in sent],
     }
     if not sent:
         text = f"Order {order['reference']} has not been sent yet. Its status is: {order['order_status']}."
         return Found(text, data, order["customer_id"])
-    parcels = "one parcel" if len(sent) == 1 else f"{len(sent)} parcels"
-    text = "\n".join([f"Order {order['reference']} was sent in {parcels}.", *(parcel(row) for row in sent)])
+    count = order["parcels"]
+    parcels = "one parcel" if count == 1 else f"{count} parcels"
+    lines = [*(parcel(row) for row in sent), *more(count, len(sent), "parcels, sent later")]
+    text = "\n".join([f"Order {order['reference']} was sent in {parcels}.", *lines])
     return Found(text, data, order["customer_id"])
 
 
