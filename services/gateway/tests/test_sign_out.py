@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from gateway.access import Streams
 from gateway.database import open_pool
 from gateway.sessions import Sessions, SignedInStream
 from gateway.signed_out import SignedOut
@@ -72,7 +73,7 @@ async def test_a_stream_that_misses_its_end_says_nothing_more(world: World) -> N
         async def send(message: Message) -> None:
             said.append(message.get("body", b""))
 
-        stream = asyncio.create_task(SignedInStream(deaf(), sessions, sam, {}).stream_response(send))
+        stream = asyncio.create_task(SignedInStream(deaf(), sessions, Streams(1), sam, {}).stream_response(send))
         await begun.wait()
         await sessions.end(sam)
         await stream
