@@ -195,3 +195,17 @@ def test_what_a_person_changes_is_looked_at_as_it_would_be_then() -> None:
     assert turn.stopped("a", [Stop("issue_refund", None)], changed=True) is not None
     assert turn.with_quote(write("a", 5000, today=5000)).stopped("a", [Stop(None, 5000)]) is None
     assert turn.with_quote(write("a", 5001, today=5001)).stopped("a", [Stop(None, 5000)]) is not None
+
+
+def test_what_runs_behind_a_call_that_is_changed_counts_what_it_was_changed_into() -> None:
+    quotes = [write("a", 6000, today=6000), write("b", 7000, today=13_000), write("c", today=4000, subject="C-2")]
+    turn = HeldTurn.of(quotes, {"a": WAITS, "b": APPROVED})
+    stop = Stop(None, 9000)
+
+    assert turn.stopped("a", [stop]) is not None
+    assert turn.stopped("a", [stop], changed=True) is None
+    assert turn.with_quote(write("a", 2000, today=2000)).stopped("a", [stop]) is None
+    assert turn.with_quote(write("a", 2001, today=2001)).stopped("a", [stop]) is not None
+    other = turn.stopped("a", [Stop(None, 3999)], changed=True)
+    assert other is not None
+    assert other.part.call_id == "c", "it is another customer's, whatever the first is changed into"

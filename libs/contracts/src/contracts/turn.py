@@ -6,6 +6,7 @@ that was not declined, the calls that nobody was asked about included. So what a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import Literal
 
 from contracts.kill_switch import Stop
@@ -30,13 +31,15 @@ class Held:
 class Part:
     """One call of a held turn. changed: a person approved it with changes, and this is what it came to.
 
-    held: whether people are, or were, asked about it.
+    held: whether people are, or were, asked about it. less_minor: by how much less it moves than the quotes of the
+    calls behind it count.
     """
 
     quote: CallQuote
     state: State
     seats_left: int = 0
     held: bool = False
+    less_minor: int = 0
 
     @property
     def call_id(self) -> str:
@@ -144,7 +147,7 @@ class HeldTurn:
 
     def with_quote(self, quote: CallQuote) -> "HeldTurn":
         """The same turn with one call as a person would change it."""
-        parts = tuple(replace(part, quote=quote) if part.call_id == quote.call_id else part for part in self.parts)
+        parts = tuple(_changed(part, quote) if part.call_id == quote.call_id else part for part in self.parts)
         return HeldTurn(parts, self.locale)
 
     @property
@@ -161,15 +164,17 @@ class HeldTurn:
         """The stop that an approval of this call would meet: one that covers it, or a call that runs with it and that
         nobody can decline any more. What else still waits can be declined, so it stands in nobody's way.
 
-        changed: it is going to be changed, nobody knows yet into what: then no stop above an amount covers it.
+        changed: it is going to be changed, nobody knows yet into what: then no stop above an amount covers it, or what
+        is paid to the same customer behind it.
         """
         standing = list(stops)
+        of_it = self._from(call_id) if changed else ()
         for part in sorted(self.parts, key=lambda one: one.call_id != call_id):
             itself = part.call_id == call_id
             if part.state in DROPPED or (part.state == "waits" and not itself):
                 continue
             for stop in standing:
-                open_ended = changed and itself and stop.above_minor is not None
+                open_ended = part in of_it and stop.above_minor is not None
                 if not open_ended and self._covers(stop, part):
                     return Stopped(stop, part, itself, self.locale)
         return None
@@ -180,17 +185,28 @@ class HeldTurn:
             return False
         return stop.covers(quote.tool, quote.effect, self._today(part), harmless=bool(quote.facts.harmless))
 
+    def _from(self, call_id: str) -> tuple[Part, ...]:
+        """The call, and those behind it whose sum of the day holds what it moves."""
+        behind = tuple(dropwhile(lambda part: part.call_id != call_id, self.parts))
+        return tuple(part for part in behind if part is behind[0] or part.quote.subject == behind[0].quote.subject)
+
     def _today(self, part: Part) -> int | None:
-        """What the customer is refunded that day with the call: the quote's sum holds the turn's earlier calls, of
-        which those that were declined are not paid."""
+        """What the customer is refunded that day with the call: the quote's sum holds the turn's earlier calls as they
+        were quoted, of which those that were declined are not paid, and a changed one is in part."""
         today = part.quote.facts.refunded_today_minor
         if today is None:
             return None
         for earlier in self.parts[: self.parts.index(part)]:
             money = moved_by(earlier.quote)
-            if earlier.state in DROPPED and money and earlier.quote.subject == part.quote.subject:
-                today -= money.amount_minor
+            if money and earlier.quote.subject == part.quote.subject:
+                today -= money.amount_minor if earlier.state in DROPPED else earlier.less_minor
         return today
+
+
+def _changed(part: Part, quote: CallQuote) -> Part:
+    before, now = moved_by(part.quote), moved_by(quote)
+    less = (before.amount_minor if before else 0) - (now.amount_minor if now else 0)
+    return replace(part, quote=quote, less_minor=part.less_minor + less)
 
 
 def moved_by(quote: CallQuote) -> Money | None:
