@@ -85,10 +85,9 @@ class Release:
             left = [f"{self.more_people} more to approve it"] if self.more_people else []
             left += [f"{len(self.waits_for)} more of its turn to be decided"] if self.waits_for else []
             return f"nothing yet: {' and '.join(left)}"
-        total = sums_in_words(self.total, self.locale)
         if len(self.paying) < 2:
-            return total
-        return f"{total} in {len(self.paying)} calls: {'; '.join(part.summary for part in self.paying)}"
+            return sums_in_words(self.total, self.locale)
+        return _sum_of_calls(self.total, self.paying, self.locale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +154,7 @@ class HeldTurn:
         """What the turn would do, in a line: the call that is held, or, where several move money, all that it moves."""
         paying = [part for part in self.parts if part.money is not None]
         if len(paying) > 1:
-            total = sums_in_words(self.total, self.locale)
-            return f"{total} in {len(paying)} calls: {'; '.join(part.summary for part in paying)}"
+            return _sum_of_calls(self.total, paying, self.locale)
         held = [part for part in self.parts if part.held]
         return (held or list(self.parts))[0].summary
 
@@ -231,6 +229,11 @@ def totals(amounts: Iterable[Money | None]) -> tuple[Money, ...]:
 def sums_in_words(total: Iterable[Money], locale: str = "") -> str:
     """Each currency's sum by itself, as in `£40.00 + $12.00`; empty for none."""
     return " + ".join(money.text(locale) for money in total)
+
+
+def _sum_of_calls(total: Iterable[Money], paying: Sequence[Part], locale: str) -> str:
+    """`£80.00 in 2 calls: Refund £40.00 for ORD-1; …`."""
+    return f"{sums_in_words(total, locale)} in {len(paying)} calls: {'; '.join(part.summary for part in paying)}"
 
 
 def _part(quote: CallQuote, held: Held | None) -> Part:
