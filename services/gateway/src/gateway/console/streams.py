@@ -208,28 +208,22 @@ async def _inbox(ports: Gateway, asker: Principal, after: int) -> AsyncGenerator
                 waits = {name: was for name, was in waits.items() if name != run} | ({run: wait} if wait else {})
                 yield await _inbox_frame(ports, asker, seen, run, None, whole=False)
             now = _around_runs(ports, asker)
-            if batch is None:
-                if now != told:
-                    stops_moved, told = now[0] != told[0], now
-                    known = await ports.overviews.behind(asker.tenant, 0)
-                    if stops_moved and len(known.overview.held) > MOST_MISSED:
-                        yield sse.frame("reload", event="reset")
-                        return
-                    held = await _held_cards(ports, asker, seen, known.overview.held) if stops_moved else []
-                    yield _state(ports, known, asker, held)
+            if batch is None and now == told:
                 continue
             stops_moved, told = now[0] != told[0], now
-            for run, events in _by_run(batch):
+            for run, events in _by_run(batch or []):
                 whole = any(map(_of_hold, events))
                 yield await _inbox_frame(ports, asker, seen, run, events[-1].sequence, whole=whole)
-            await ports.lists_are_current()
-            known = await ports.overviews.behind(asker.tenant, batch[-1].sequence)
+            if batch:
+                await ports.lists_are_current()
+            known = await ports.overviews.behind(asker.tenant, batch[-1].sequence if batch else 0)
             if stops_moved and len(known.overview.held) > MOST_MISSED:
                 yield sse.frame("reload", event="reset")
                 return
             held = await _held_cards(ports, asker, seen, known.overview.held) if stops_moved else []
             yield _state(ports, known, asker, held)
-            await asyncio.sleep(PAUSE)
+            if batch:
+                await asyncio.sleep(PAUSE)
 
 
 def _around_runs(ports: Gateway, asker: Principal) -> tuple[int, int]:
