@@ -24,8 +24,13 @@ def upgrade() -> None:
 
 
 def _fill(connection: Any, table: str) -> None:
-    for (email,) in connection.execute(text(f"select distinct customer_email from desk.{table}")).all():  # noqa: S608 - of ours
-        connection.execute(
-            text(f"update desk.{table} set customer_address = :address where customer_email = :email"),  # noqa: S608 - of ours
-            {"address": comparable(email), "email": email},
-        )
+    """In one pass: an update for each address would read the whole table as often."""
+    emails = [email for (email,) in connection.execute(text(f"select distinct customer_email from desk.{table}"))]  # noqa: S608 - of ours
+    connection.execute(
+        text(
+            f"update desk.{table} set customer_address = known.address"  # noqa: S608 - of ours
+            " from unnest(cast(:emails as text[]), cast(:addresses as text[])) as known (email, address)"
+            " where customer_email = known.email"
+        ),
+        {"emails": emails, "addresses": [comparable(email) for email in emails]},
+    )
