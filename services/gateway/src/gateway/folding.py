@@ -139,20 +139,15 @@ def _of_turn(view: RunView, event: Event) -> dict[str, object]:
         case TurnHeld() as fact:
             quotes = {quote.call_id for quote in view.quotes}
             held = tuple(_held(view, event, fact, hold) for hold in fact.holds if hold.call_id in quotes)
-            same = _of_held_turn(view, fact.turn)
-            turn = view.model_copy(
-                update={
-                    "held": held,
-                    "along": _along(view.quotes, held),
-                    "dropped": view.dropped if same else (),
-                    "undone": (),
-                }
-            )
-            step = turn.held_turn.headline if held else f"Turn {fact.turn} waits for a decision"
-            return {name: getattr(turn, name) for name in ("held", "along", "dropped", "undone")} | {
-                "status": "awaiting_approval",
-                "last_step": step,
+            turn: dict[str, object] = {
+                "held": held,
+                "along": _along(view.quotes, held),
+                "dropped": view.dropped if _of_held_turn(view, fact.turn) else (),
+                "undone": (),
             }
+            now = view.model_copy(update=turn).held_turn
+            step = now.headline if held else f"Turn {fact.turn} waits for a decision"
+            return {**turn, "status": "awaiting_approval", "last_step": step}
         case CallDecided() as fact:
             seat = Seat(
                 by=fact.by, decision=fact.decision, note=fact.note, edited=fact.edited is not None, at=event.time
