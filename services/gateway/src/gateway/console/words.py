@@ -214,17 +214,21 @@ def decided_amount(held: Iterable[HeldCall]) -> str:
     calls = [call for call in held if call.quote.effect]
     asked = sums(total(money for call in calls if (money := moves(call.asked))))
     came_to = sums(total(money for call in calls if not call.came_to_nothing and (money := moves(call.latest))))
-    if came_to == asked:
-        return asked
-    return f"{came_to or 'nothing'} of {asked} asked" if asked else came_to
+    return _of_asked(came_to, asked)
 
 
 def turn_amount(view: RunView) -> str:
     """What the held turn came to, its other calls included: as `decided_amount` has it of a call."""
     asked, came_to = sums(view.asked_for), sums(view.came_to)
-    if came_to == asked or (not came_to and not any(call.approvals for call in view.held)):
+    if not came_to and not any(call.approvals for call in view.held):
         return asked
-    return f"{came_to or 'nothing'} of {asked} asked" if asked else came_to
+    return _of_asked(came_to, asked)
+
+
+def _of_asked(came_to: str, asked: str) -> str:
+    if came_to == asked or not asked:
+        return came_to
+    return f"{came_to or 'nothing'} of {asked} asked"
 
 
 def together(turn: HeldTurn) -> str:
