@@ -176,3 +176,14 @@ def test_there_is_an_end_to_what_is_remembered(monkeypatch: pytest.MonkeyPatch) 
     assert set(waits.of_tenant("acme")) == {"TCK-0-1", "TCK-1-1"}
     waits.hear(RunKey("acme", "TCK-0-1"), SILENT)
     assert waits.of_tenant("acme")["TCK-0-1"] == SILENT
+
+
+def test_what_is_over_takes_nobodys_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_waits, "MOST", 2)
+    now = [0.0]
+    waits = ModelWaits(lambda _: None, lambda: now[0])
+    for n in range(2):  # nobody says that they are over, and nobody looks at them
+        waits.hear(RunKey("globex", f"TCK-{n}-1"), AWAY)
+    now[0] = KEPT_FOR + 0.1
+    waits.hear(KEY, AWAY)
+    assert waits.of_key(KEY) == AWAY

@@ -23,10 +23,16 @@ class ModelWaits:
         known = self.of_key(key)
         if wait is None:
             self._waits.pop(key, None)
-        elif key in self._waits or len(self._waits) < MOST:
+        elif key in self._waits or self._has_room():
             self._waits[key] = (wait, self._clock() + KEPT_FOR)
         if wait != known:
             self._changed(key)
+
+    def _has_room(self) -> bool:
+        if len(self._waits) >= MOST:  # of some nobody said that they are over, and nobody has looked at them since
+            now = self._clock()
+            self._waits = {key: waits for key, waits in self._waits.items() if now <= waits[1]}
+        return len(self._waits) < MOST
 
     def of_key(self, key: RunKey) -> ModelWait | None:
         wait, until = self._waits.get(key, (None, 0.0))
