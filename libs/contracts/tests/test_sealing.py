@@ -275,7 +275,7 @@ def test_every_free_text_of_a_tenants_line_is_known_to_be_read_by_everybody_and_
     in_clear = {
         "approvals.stop-set": {"reason"},
         "approvals.stop-lifted": {"reason"},
-        "approvals.policy-promoted": {"text", "report"},
+        "approvals.policy-promoted": {"text", "report", "warnings"},
     }
     for kind, fact in TENANT_FACTS.items():
         assert unmarked(fact) == in_clear.get(kind, set()), kind

@@ -54,4 +54,5 @@ end
 $$;
 create trigger address_as_written before insert or update of email, address on shop.customers
     for each row execute function shop.address_as_written();
+revoke execute on function shop.address_as_written() from public;
 """
