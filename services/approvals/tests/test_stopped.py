@@ -151,3 +151,21 @@ async def test_a_change_that_the_shop_says_is_stopped_is_refused_as_a_stop_is(
 
     assert (stopped["status"], stopped["title"]) == (409, "Stopped")
     assert (await others.history(KEY)).all(CallDecided) == []
+
+
+async def test_what_other_runs_paid_since_a_call_was_held_counts_towards_a_stop_above_an_amount(
+    fresh_nats: NatsAccess, others: World, gateway: Gateway, mint: Mint
+) -> None:
+    await others.say(KEY, TurnQuoted(turn=1, attempt=1, quotes=[refund("a")]))
+    await held(others, hold("a"))
+    facts = QuoteFacts(refunded_today_minor=30_000, stopped="issue_refund above £200.00 is stopped for now.")
+    answer: Json = {"status": 200, "quote": quote("a", 18_000, facts=facts).model_dump(mode="json")}
+    async with approvals(fresh_nats, mint), answering(fresh_nats, "tools-shop", QUOTE, lambda body: answer) as asked:
+        assert (await gateway.say("ada", "admin", STOP | {"above_minor": 20_000}))["status"] == 200
+        stopped = await gateway.ask("sam", hold("a"))
+        declined = await gateway.ask("sue", hold("a"), "decline")
+
+    assert (stopped["status"], stopped["title"]) == (409, "Stopped")
+    assert [body["edited"] for body in asked] == [refund("a").arguments]
+    assert declined["status"] == 200
+    assert [fact.decision for _, fact in (await others.history(KEY)).of(CallDecided)] == ["decline"]

@@ -228,6 +228,26 @@ def _another_effect(held: HeldTurn, call: HeldCall, asked: AskDecide) -> No | No
     return None
 
 
+def paid_meanwhile(history: History, asked: AskDecide, stops: Sequence[Stop]) -> CallQuote | None:
+    """The call whose customer may have been paid more by other runs since it was quoted, where a stop looks at that."""
+    held = held_turn(history, asked.turn)
+    call = held.calls.get(asked.call_id) if held else None
+    if call is None or call.quote is None or asked.decision != "approve":
+        return None
+    looks = any(stop.above_minor is not None and stop.tool in (None, call.quote.tool) for stop in stops)
+    return call.quote if looks and call.quote.facts.refunded_today_minor is not None else None
+
+
+def stopped_by_now(
+    history: History, asked: AskDecide, by: Principal, now: datetime, quoted: CallQuote
+) -> NoOnRecord | No | None:
+    """Why an approval of what is quoted like this by now is not taken; None if nothing stops it."""
+    if quoted.facts.stopped is None:
+        return None
+    why = f"{quoted.facts.stopped} Approve it once the stop is lifted. It can be declined."
+    return _on_record(history, asked, by, _because(why), now)
+
+
 def _stopped(held: HeldTurn | None, asked: AskDecide, stops: Sequence[Stop]) -> No | None:
     """An approval is not spent on what would be refused; a decline is the safe word."""
     if held is None or asked.decision != "approve":

@@ -127,6 +127,11 @@ async def _settle(
             if isinstance(quoted, No):
                 return quoted
             outcome = domain.decide_changed(history, asked, principal, clock(), outcome, quoted, stops)
+        elif isinstance(outcome, Draft) and (shown := domain.paid_meanwhile(history, asked, stops)) is not None:
+            quoted = await _quoted(asked.model_copy(update={"edited": shown.arguments}), ask)
+            if isinstance(quoted, No):
+                return quoted
+            outcome = domain.stopped_by_now(history, asked, principal, clock(), quoted) or outcome
         if isinstance(outcome, NoOnRecord):
             refused = outcome.no
             return outcome.draft
