@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from contracts.models import DEFAULT_BASE_URL
+
 ModelIs = Literal["real", "stand-in"]
 ShopIs = Literal["real", "demo"]
-REAL_MODEL_HOST = "api.anthropic.com"
 _UNREAL = {"stand-in": "no real model", "demo": "no real money"}
 _MODEL = {
     "stand-in": "A stand-in that follows rules answers, and no model.",
@@ -29,8 +30,8 @@ class Notice:
 
 def model_behind(base_url: str | None) -> ModelIs | None:
     """What answers at the Messages API's address. None where that cannot be known from the address."""
-    parts = urlsplit(base_url or f"https://{REAL_MODEL_HOST}")
-    return "real" if parts.scheme == "https" and parts.hostname == REAL_MODEL_HOST else None
+    real, parts = urlsplit(DEFAULT_BASE_URL), urlsplit(base_url or DEFAULT_BASE_URL)
+    return "real" if (parts.scheme, parts.hostname) == (real.scheme, real.hostname) else None
 
 
 def notice(model: ModelIs | None, shop: ShopIs | None) -> Notice | None:

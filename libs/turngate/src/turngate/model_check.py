@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import httpx
-from contracts.models import DEFAULT_MODEL
+from contracts.models import DEFAULT_BASE_URL, DEFAULT_MODEL
 
 from turngate.lines import plain
 
 SECONDS = 5.0
 SHOWN = 5  # models, of those that there are
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-_ANTHROPIC = "https://api.anthropic.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ def configured(environ: Mapping[str, str], stand_in_url: str | None) -> Endpoint
     if stand_in_url is not None:
         return Endpoint(stand_in_url, "stand-in", "stand-in", stand_in=True)
     return Endpoint(
-        url=environ.get("TURNGATE_MODEL_BASE_URL") or environ.get("ANTHROPIC_BASE_URL") or _ANTHROPIC,
+        url=environ.get("TURNGATE_MODEL_BASE_URL") or environ.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL,
         key=environ.get("TURNGATE_MODEL_API_KEY") or environ.get("ANTHROPIC_API_KEY") or "",
         model=environ.get("TURNGATE_MODEL") or DEFAULT_MODEL,
     )

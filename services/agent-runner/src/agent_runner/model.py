@@ -11,6 +11,7 @@ import anthropic
 import httpx2
 import structlog
 from contracts.errors import Outage
+from contracts.models import DEFAULT_BASE_URL
 
 from agent_runner.answer import Answer
 from agent_runner.metrics import CALLS, COST, SECONDS
@@ -86,7 +87,7 @@ class Model:
             limits = httpx2.Timeout(timeout, connect=5.0)
             self._client = anthropic.AsyncAnthropic(
                 api_key=api_key or "none",
-                base_url=base_url or "https://api.anthropic.com",
+                base_url=base_url or DEFAULT_BASE_URL,
                 timeout=limits,
                 # One reservation, one request: whoever asks again reserves again.
                 max_retries=0,
