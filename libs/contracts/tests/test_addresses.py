@@ -26,6 +26,7 @@ NFD_JOSE = unicodedata.normalize("NFD", "josé@mail.example")
         ("straßer@mail.example", "STRAẞER@mail.example"),
         ("\u1e96@mail.example", "H\u0331@mail.example"),  # composed as a small letter only
         ("νίκος@mail.example", "ΝΊΚΟΣ@mail.example"),
+        ("νίκος.παπάς@mail.example", "ΝΊΚΟΣ.ΠΑΠΆΣ@mail.example"),
         ("王芳@mail.example", "王芳@MAIL.EXAMPLE"),
         ("tom@bücher.example", "tom@xn--bcher-kva.example"),
         ("tom@bücher.example", "tom@BÜCHER.example"),

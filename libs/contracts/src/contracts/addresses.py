@@ -9,6 +9,8 @@ MAX_LENGTH = 320
 # Two capitals of one small letter, and one whose small letter is written as two: in small letters they would be another
 # mailbox's. They stay as they are.
 _CAPITALS_OF_THEIR_OWN = re.compile("([\u0130\u03f4\u01c5\u01c8\u01cb\u01f2])")
+# Python writes the sigma at a word's end as people do, but takes a word to go on behind these.
+_WORD = re.compile("[^.'’]+")
 # Nobody sees them and Unicode does not count them among the control characters: joiners of glyphs, fillers, variation
 # selectors, and the empty Braille cell.
 _UNSEEN = re.compile(
@@ -61,4 +63,5 @@ def _misleads(character: str) -> bool:
 
 def _small(local: str) -> str:
     parts = _CAPITALS_OF_THEIR_OWN.split(local)
-    return unicodedata.normalize("NFC", "".join(part if n % 2 else part.lower() for n, part in enumerate(parts)))
+    small = (part if n % 2 else _WORD.sub(lambda word: word[0].lower(), part) for n, part in enumerate(parts))
+    return unicodedata.normalize("NFC", "".join(small))
