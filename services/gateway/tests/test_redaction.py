@@ -90,6 +90,8 @@ NFD = functools.partial(unicodedata.normalize, "NFD")
         ("İlkay Kaya", "for İLKAY KAYA", "for …"),
         ("İlkay Kaya", "for ilkay kaya", "for …"),
         ("Tom Whitfield", "for TOM", "for …"),
+        ("Dara O'Brien", "for Mr O’Brien", "for Mr …"),
+        ("Dara O’Brien", "for DARA O'BRIEN", "for …"),
         ("Tom Whitfield", "ＴＯＭ ＷＨＩＴＦＩＥＬＤ rang", "… rang"),
         ("Dylan Price", "the price for Mr Price", "the price for Mr …"),
         ("王芳", "at king.wang@mail.example", "at [e-mail]"),

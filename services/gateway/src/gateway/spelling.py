@@ -3,10 +3,11 @@
 import re
 import unicodedata
 
-# Mails bring blanks, dashes and letters of many kinds.
+# Mails bring blanks, dashes, apostrophes and letters of many kinds.
 _SPELT = (
     dict.fromkeys(map(ord, "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000"), " ")
     | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
+    | dict.fromkeys(map(ord, "\u2018\u2019\u02bc"), "'")
     | {0xFF01 + n: chr(0x21 + n) for n in range(0x5E)}
 )
 BLANKS = re.compile(r"[ \t]+|[\u00ad\u200b-\u200d\u2060\ufeff]+")
