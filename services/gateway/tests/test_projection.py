@@ -19,7 +19,7 @@ from gateway.ticket_changes import TicketChanges
 from gateway.tickets import NewTicket, TicketView, next_reference
 
 from .conftest import World, free_port, gateway
-from .facts import TOM, ended, started, story_from_the_hold, story_to_the_hold
+from .facts import TOM, ended, replied, started, story_from_the_hold, story_to_the_hold
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -57,6 +57,14 @@ async def test_a_run_that_no_row_can_hold_stops_no_other_runs_views(world: World
 
     assert set(await views(world)) == {"TCK-3-1"}
     assert [view.run for view in await world.desk.runs("globex")] == ["TCK-3-1"]
+
+
+async def test_a_run_in_which_somebody_says_a_zero_byte_is_shown_as_it_stands(world: World) -> None:
+    text = "\0 one, \0\0 two, \\\0 behind a backslash, and spelled \\u0000"
+    await world.others.say("TCK-1-1", started("TCK-1"), replied(text), ended(reason="So: \0"))
+    await world.seen("TCK-1-1")
+    [view] = await world.desk.runs("acme")
+    assert (view.status, view.reason, view.reply) == ("resolved", "So: \ufffd", text.replace("\0", "\ufffd"))
 
 
 async def test_who_asks_for_a_list_does_not_wait_for_facts_to_gather(

@@ -1,11 +1,15 @@
 """The rows that the views are kept in, and the place in the log that they have reached."""
 
+import re
 from collections.abc import Iterable
 
 from contracts.addresses import comparable
 
 from gateway.database import Connection, one
 from gateway.views import TICKET_STATUS, RunView
+
+# A NUL as JSON spells it, behind pairs of backslashes only: a column takes none.
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 async def position_in(connection: Connection) -> int:
@@ -50,7 +54,7 @@ async def store(connection: Connection, views: Iterable[RunView]) -> None:
                 view.started_at,
                 view.held[0].held_at if view.held else None,
                 view.sequence,
-                view.model_dump_json(),
+                _NUL.sub(r"\1\\ufffd", view.model_dump_json()),
             )
             for view in views
         ],
