@@ -219,6 +219,18 @@ async def test_what_came_of_a_request_is_not_known_where_no_api_answers_it(answe
     assert len(requests) == 1
 
 
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "529 Overloaded"])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":"busy"}', b'{"error":{"type":"busy"}}'])
+async def test_an_api_that_is_too_busy_took_nothing_whatever_it_says_about_it(status: str, body: bytes) -> None:
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    async with proxy(head.encode() + body) as (url, requests):
+        model = Model("test", url, 10)
+        with pytest.raises(NotTaken):
+            await ask(model)
+        await model.close()
+    assert len(requests) == 1
+
+
 @asynccontextmanager
 async def proxy(answer: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
     """Something between us and the API that takes each request, gives one answer to all and hangs up."""

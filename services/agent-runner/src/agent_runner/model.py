@@ -29,6 +29,7 @@ HOW_TO_SET_THE_KEY = (
 LONGEST_WAIT = 60.0  # seconds; what the API asks for beyond that is tried sooner
 LONGEST_CALL = 3600.0  # seconds from the first byte of an answer to its last
 ENDS_WITHIN = 1.0  # seconds behind an answer's last event
+OVERLOADED = 529  # the API's own; no proxy's, so nothing was made of the request, whatever its body is
 # What the API itself says that it failed with, and so made nothing of; not what a proxy in between says, nor a timeout.
 _FAILED = frozenset(("overloaded_error", "api_error", "rate_limit_error"))
 _PASSING = _FAILED | {"timeout_error"}
@@ -206,7 +207,7 @@ def _sorted(error: anthropic.APIError, model: str) -> NotTaken | Lost | Unusable
     internals = f"{status} {kind} request-id={error.request_id}"
     if status in (408, 409, 429) or status >= 500:
         why = f"The model's API is not able to answer now: {internals}"
-        free = status < 500 or kind in _FAILED
+        free = status < 500 or status == OVERLOADED or kind in _FAILED
         return NotTaken(why, str(status), _asked_to_wait(error)) if free else Lost(why, str(status))
     return _unusable(status, internals, model)
 
