@@ -72,6 +72,12 @@ CASES: dict[str, bytes] = {
     "an event that is a list": sse([[1, 2], *text_answer()]),
     "nested without end": sse([b"data: " + b"[" * 100_000 + b"\n\n", *text_answer()]),
     "a block given twice": sse([*text_answer()[:3], text_answer()[1], *text_answer()[3:]]),
+    "nested deeper than a fact can be read": sse(
+        change(text_answer(), "1.content_block.x", json.loads("[" * 220 + "]" * 220))
+    ),
+    "nested deeper than a fact can be written": sse(
+        change(text_answer(), "1.content_block.x", json.loads("[" * 280 + "]" * 280))
+    ),
     "a page of HTML": b"<html><body>Sign in to the hotel's network</body></html>",
 }
 
@@ -101,6 +107,16 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again_and_the_run_goes
         events = await home.ended(await home.starts("TCK-71-1"))
     assert (end_of(events).status, end_of(events).steps, len(model.asked)) == ("resolved", 3, 3)
     assert "could not be read" in json.dumps(model.asked[1]["messages"])
+
+
+@pytest.mark.parametrize("said", ["\ud83d", "\x00"], ids=["half a character", "a NUL"])
+async def test_a_refusal_for_a_reason_that_nobody_can_write_down_ends_the_run(
+    home: House, fresh_nats: NatsAccess, fresh_database: Database, said: str
+) -> None:
+    events = change(text_answer(), "4.delta", {"stop_reason": "refusal", "stop_details": {"category": said}})
+    async with endpoint(sse(events)) as model, running(settings_of(fresh_nats, fresh_database, model.url)):
+        found = await home.ended(await home.starts("TCK-73-1"))
+    assert (end_of(found).status, end_of(found).steps, len(model.asked)) == ("escalated", 1, 1)
 
 
 async def test_an_endpoint_without_usage_is_worked_with_and_its_answers_are_estimated(

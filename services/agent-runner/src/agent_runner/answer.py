@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 LONGEST = 256_000  # bytes of content as JSON: a fact carries it and its calls, well under the broker's 1 MB
 LONGEST_NAME = 512  # characters of a call's id, or its tool's name: what a fact takes
 LONGEST_TEXT = 64_000  # what a fact's text may hold
+DEEPEST = 64  # levels of a block; facts are read by libraries that take no more than 200
 
 # Why an answer can be neither run nor sent, where the API gives no reason of its own.
 CUT_OFF = "stream_cut"
@@ -65,6 +66,8 @@ def usable(content: list[Json], stop_reason: str) -> tuple[list[Json], str]:
         return [], UNREADABLE
     if size > LONGEST or len(text_of(content)) > LONGEST_TEXT:
         return [], TOO_LONG
+    if _is_deeper(content, DEEPEST):
+        return [], UNREADABLE
     if len(calls) > MOST_CALLS or len({call.call_id for call in calls}) < len(calls):
         return [], UNUSABLE_CALLS
     kept = [block for block in content if block["type"] in _KEPT or (block["type"] == "thinking" and _is_signed(block))]
@@ -77,6 +80,13 @@ def _is_call(block: Json) -> bool:
     """Whether a fact can hold the call."""
     names = (block.get("id"), block.get("name"))
     return all(isinstance(name, str) and name.isprintable() and 0 < len(name) <= LONGEST_NAME for name in names)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in inside)
 
 
 def _is_signed(block: Json) -> bool:

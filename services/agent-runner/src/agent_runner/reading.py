@@ -138,7 +138,7 @@ class Reading:
 
     def _stop(self, delta: Json) -> None:
         self._stop_reason = delta.get("stop_reason")
-        self.detail = _text((delta.get("stop_details") or {}).get("category"))[:LONGEST_REASON]
+        self.detail = _clean(_text((delta.get("stop_details") or {}).get("category")))[:LONGEST_REASON]
 
     def _shown(self, start: Json) -> str:
         text = _text(start.get("text")) if start["type"] == "text" else ""
