@@ -253,10 +253,20 @@ def test_a_reader_that_has_enough_is_no_error(system: RunningSystem, arguments: 
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_output_that_finds_no_room_is_told_in_one_line(system: RunningSystem) -> None:
+    for arguments in (("status", "--json"), ("tickets",), ("log", "export")):
+        with open("/dev/full", "w") as full:  # where every write finds the disk full
+            done = subprocess.run(
+                [TURNGATE, *arguments], env=environment(system), stdout=full, stderr=subprocess.PIPE, text=True
+            )
+
+        assert (done.returncode, done.stderr) == (1, "What was printed is not all: No space left on device.\n")
+
+
 # Terminals
 
 
-@pytest.mark.parametrize("columns", [60, 80, 132])
+@pytest.mark.parametrize("columns", [40, 60, 80, 132])
 @pytest.mark.parametrize(
     "arguments", [("tickets",), ("runs",), ("log", "show", RUN), ("audit", "--as", "ari"), ("approvals",)]
 )

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 refused or failed, 2 wrong use.
 """
 
+import errno
 import importlib
 import json
 import os
@@ -93,12 +94,16 @@ def main() -> None:
     try:
         code = run(sys.argv[1:])
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit) as end:
-        if not _reader_has_gone(end):
+    except (OSError, SystemExit) as end:
+        if _reader_has_gone(end):
+            code = 0
+        elif isinstance(end, OSError) and end.errno in (errno.ENOSPC, errno.EDQUOT):
+            print(f"What was printed is not all: {end.strerror}.", file=sys.stderr)
+            code = 1
+        else:
             raise
         # So that Python's own flush at exit does not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     raise SystemExit(code)
 
 
@@ -106,6 +111,8 @@ def _reader_has_gone(end: BaseException) -> bool:
     """Whether the reader of our output has closed it, as `head` does. Rich makes a SystemExit of that."""
     if isinstance(end, SystemExit):
         return isinstance(end.__context__, BrokenPipeError)
+    if not isinstance(end, BrokenPipeError):
+        return False
     output = select.poll()
     output.register(sys.stdout.fileno(), select.POLLERR)
     return bool(output.poll(0))

@@ -13,6 +13,7 @@ from rich.text import Text
 
 console = Console(highlight=False, soft_wrap=True)
 
+NARROWEST = 20  # columns that the last column of a table has to have
 DEFAULT_DATA = Path(".turngate")
 
 Data = Annotated[
@@ -52,6 +53,10 @@ def print_table(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> No
         for *cells, last in rows:
             padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
             print_plain("  ".join([*padded, last]).rstrip())
+        return
+    if console.width - sum(widths) - 2 * len(widths) < NARROWEST:
+        for row in rows:
+            print_plain("  ".join(filter(None, row)))
         return
     table = Table.grid(padding=(0, 2, 0, 0))
     for width in widths:

@@ -29,8 +29,10 @@ def promote(
     could release is said, where it is known who decides."""
     try:
         text = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"{file} cannot be read ({error}). The pack in force stays in force.") from None
+    except OSError as error:
+        raise Trouble(f"{file} cannot be read: {error.strerror}. The pack in force stays in force.") from None
+    except UnicodeDecodeError:
+        raise Trouble(f"{file} is not text in UTF-8. The pack in force stays in force.") from None
     event = api.post("/v1/policy", {"text": text})
     if as_json:
         print_json(event)
