@@ -115,7 +115,8 @@ class AuditLog:
     ) -> tuple[list[Found], Place | None]:
         """The rows before a place (None: all), the newest first, and how far was looked; None where that is all."""
         first, width = await self._first(wanted.since), WINDOW
-        end = _sequence(place) if place else await self._end(wanted.until)
+        # No further than the log goes, whatever a cursor names: what is read goes back from there in windows.
+        end = min(_sequence(place), self._feed.last + 1) if place else await self._end(wanted.until)
         until = place[0] if place else paging.LATEST
         after = max(first, (self._feed.last + 1 if end is None else end) - width)
         found: list[Found] = []
