@@ -145,7 +145,7 @@ class Bench:
             decision = {name: hold[name] for name in ("turn", "call_id", "digest")} | {"decision": "decline"}
             answer = await self._http.post(f"/v1/runs/{run}/decisions", json=decision, headers=self._approver)
             answer.raise_for_status()
-            facts = {event.kind: event.time for event in await self._until_ended([ticket], begun)}
+            facts = {event.kind: event.time for event in await self._until_ended([ticket], begun, "escalated")}
             took.append(milliseconds(facts["approvals.call-decided"], facts["agent.reply-given"]))
         return Spread.of(took)
 
@@ -161,8 +161,8 @@ class Bench:
         answer.raise_for_status()
         return str(answer.json()["run"])
 
-    async def _until_ended(self, tickets: Iterable[str], after: int) -> list[Event]:
-        """Every fact of the tickets' first runs, once all have ended."""
+    async def _until_ended(self, tickets: Iterable[str], after: int, status: str = "resolved") -> list[Event]:
+        """Every fact of the tickets' first runs, once all have ended. Raises RuntimeError where one has not so."""
         waiting = {f"{ticket}-1" for ticket in tickets}
         runs = frozenset(waiting)
         events = []
@@ -173,7 +173,7 @@ class Bench:
                     waiting.discard(event.key.run)
                 if not waiting:
                     break
-        if any(event.terminal and getattr(event.fact, "status", "") != "resolved" for event in events):
+        if any(event.terminal and getattr(event.fact, "status", "") != status for event in events):
             raise RuntimeError("A run of the benchmark did not end as it should: its figures would mean nothing.")
         return events
 
