@@ -124,11 +124,8 @@ def standing_system() -> Iterator[OwnSystem]:
     with testing.directory() as place:
         environ = NO_MODEL | {"TURNGATE_STANDIN_PACE_MS": "0"}
         system = OwnSystem(place / "data", environ)
-        system.up()
-        try:
+        with system.running():
             yield system
-        finally:
-            system.down()
 
 
 # The load
@@ -206,9 +203,7 @@ def kill_until(system: OwnSystem, end: float, chance: random.Random, say: Callab
 def judge(system: OwnSystem, kills: Sequence[Kill], worked: Sequence[Worked]) -> Report:
     events = patiently(lambda: records.everything(records.broker(system.data), "acme"))
     by_log = {one.run: patiently(partial(paid_in, system, one.run)) for one in worked}
-    by_rows: dict[str, list[int]] = defaultdict(list)
-    for row in rows(system, "select run, amount_minor from shop.refunds where tenant = 'acme' and run is not null"):
-        by_rows[row["run"]].append(row["amount_minor"])
+    by_rows = refunds_by_run(system)
     return Report(
         kills=kills,
         worked=worked,
@@ -218,6 +213,14 @@ def judge(system: OwnSystem, kills: Sequence[Kill], worked: Sequence[Worked]) ->
         recovery=recovery(kills, [(event.time, event.author) for event in events]),
         differences=[*map(str, verify(events)), *differences(worked, by_log, by_rows)],
     )
+
+
+def refunds_by_run(system: OwnSystem) -> dict[str, list[int]]:
+    """What the shop's rows say that acme's runs paid back, in minor units."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in rows(system, "select run, amount_minor from shop.refunds where tenant = 'acme' and run is not null"):
+        found[row["run"]].append(row["amount_minor"])
+    return found
 
 
 def differences(

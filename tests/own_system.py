@@ -41,6 +41,15 @@ class OwnSystem(RunningSystem):
         stopped = turngate(self, "down")
         assert stopped.returncode == 0, stopped.stderr
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Up until it is left."""
+        self.up()
+        try:
+            yield
+        finally:
+            self.down()
+
 
 @contextmanager
 def own_system(collector: Collector) -> Iterator[OwnSystem]:
@@ -52,11 +61,8 @@ def own_system(collector: Collector) -> Iterator[OwnSystem]:
             "OTEL_BSP_SCHEDULE_DELAY": "100",
         }
         system = OwnSystem(place / "data", environ)
-        system.up()
-        try:
+        with system.running():
             yield system
-        finally:
-            system.down()
 
 
 def _with_short_holds(tenants: Path) -> Path:

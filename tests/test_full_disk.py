@@ -13,10 +13,10 @@ from contracts.verify import verify
 from turngate import records, testing
 from turngate.running import NO_MODEL
 
-from .chaos import SCENARIOS, Worked, differences, paid_in, patiently, work_one
+from .chaos import SCENARIOS, Worked, differences, paid_in, patiently, refunds_by_run, work_one
 from .own_system import OwnSystem
 from .points import SERVICES
-from .world import rows, turngate, until
+from .world import turngate, until
 
 MEGABYTE = 1024 * 1024
 DISK = 400 * MEGABYTE
@@ -105,8 +105,7 @@ def appended(system: OwnSystem) -> int:
 def test_a_full_disk_is_told_of_and_once_there_is_room_everything_goes_on_with_nothing_lost() -> None:
     with testing.directory() as place, small_disk(place / "disk") as disk:
         system = OwnSystem(disk / "data", NO_MODEL | {"TURNGATE_STANDIN_PACE_MS": "0"})
-        system.up()
-        try:
+        with system.running():
             with load(system) as worked:
                 until(lambda: len(worked) >= 5)
                 with filled(disk):
@@ -121,10 +120,5 @@ def test_a_full_disk_is_told_of_and_once_there_is_room_everything_goes_on_with_n
             events = records.everything(records.broker(system.data), "acme")
             assert verify(events) == []
             by_log = {one.run: paid_in(system, one.run) for one in worked}
-            by_rows: dict[str, list[int]] = {}
-            for row in rows(system, "select run, amount_minor from shop.refunds where run is not null"):
-                by_rows.setdefault(row["run"], []).append(row["amount_minor"])
-            assert list(differences(worked, by_log, by_rows)) == []
+            assert list(differences(worked, by_log, refunds_by_run(system))) == []
             assert records.dead_letters(records.set_up_broker(system.data)) == []
-        finally:
-            system.down()
